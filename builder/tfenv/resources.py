@@ -1,0 +1,27 @@
+"""Where the files that travel with the package are: beside it in a wheel, above it in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def _data(name: str) -> Path:
+    installed = _PACKAGE / "_data" / name
+    return installed if installed.is_dir() else _PACKAGE.parent.parent / name
+
+
+def templates_dir() -> Path:
+    """The Jinja2 templates."""
+    return _data("templates")
+
+
+def verifier_dir() -> Path:
+    """The sources of the verification suite."""
+    return _data("verifier")
+
+
+def facts_dir() -> Path:
+    """The committed facts: data files with a source beside every number."""
+    return _PACKAGE / "facts"
