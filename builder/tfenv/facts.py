@@ -1,0 +1,216 @@
+"""What is known of a release, a library or a driver: read from data files, each number with a source.
+
+Decisions that follow from facts alone are here too: the lowest driver of a row, and the expression
+that makes the NVIDIA container runtime refuse an older one. No version number is in this code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .errors import UsageError
+from .resources import facts_dir
+from .versions import major, order
+
+if TYPE_CHECKING:
+    from .model import Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ptx:
+    """Kernels that a GPU's driver has to compile at first use.
+
+    Args:
+        since: the lowest compute capability that has no machine code for them, e.g. ``9.0``.
+        isa: version of the PTX language, e.g. ``8.1``; what: which kernels.
+    """
+
+    since: str
+    isa: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """What one TensorFlow release was compiled for.
+
+    Args:
+        released: RFC 3339 time of the upload; pythons: versions it has wheels for.
+        cuda: ``12.2``; cudnn: ``8.9.4``, the lowest cuDNN it accepts within the major version.
+        nccl: its version; nccl_how: ``linked`` in, or ``loaded`` from outside.
+        sass: compute capabilities with machine code for every kernel; ptx: what is only PTX.
+        source: how each of these was read.
+    """
+
+    tensorflow: str
+    released: str
+    pythons: tuple[str, ...]
+    cuda: str
+    cudnn: str
+    nccl: str
+    nccl_how: str
+    sass: tuple[str, ...]
+    ptx: tuple[Ptx, ...]
+    source: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library that TensorFlow, or one of its libraries, opens by ``soname`` at run time."""
+
+    name: str
+    soname: str
+    wheel: str
+    opened_by: str
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floor:
+    """The lowest driver for GPUs of compute capability ``since`` and higher, up to the next floor.
+
+    Args:
+        since: compute capability, ``0`` for any; cuda: the CUDA version such a driver reports.
+    """
+
+    since: str
+    cuda: str
+    driver: str
+    why: str
+
+
+@cache
+def _read(name: str) -> Any:
+    return json.loads((facts_dir() / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def releases() -> tuple[str, ...]:
+    """The TensorFlow releases that facts are known of, oldest first."""
+    return tuple(sorted(_read("tensorflow"), key=order))
+
+
+def compiled(tensorflow: str) -> Compiled:
+    """What a release was compiled for.
+
+    Raises:
+        UsageError: nothing is known of that release.
+    """
+    facts = _read("tensorflow").get(tensorflow)
+    if facts is None:
+        raise UsageError(
+            f"what TensorFlow {tensorflow} was compiled for is not known",
+            remedy=f"use one of {', '.join(releases())}, or add {tensorflow} "
+            "to builder/tfenv/facts/tensorflow.json, saying how each value was read",
+        )
+    return Compiled(
+        tensorflow=tensorflow,
+        released=facts["released"],
+        pythons=tuple(facts["pythons"]),
+        cuda=facts["cuda"],
+        cudnn=facts["cudnn"],
+        nccl=facts["nccl"]["version"],
+        nccl_how=facts["nccl"]["how"],
+        sass=tuple(facts["sass"]),
+        ptx=tuple(Ptx(since=p["from"], isa=p["isa"], what=p["what"]) for p in facts["ptx"]),
+        source=dict(facts["source"]),
+    )
+
+
+def libraries(cuda_major: str, cudnn_major: str) -> tuple[Library, ...]:
+    """The CUDA and cuDNN libraries that a TensorFlow built on these majors (``12``, ``8``) opens.
+
+    Raises:
+        UsageError: nothing is known of that major version.
+    """
+    found: list[Library] = []
+    for kind, version in (("cuda", cuda_major), ("cudnn", cudnn_major)):
+        known = _read("libraries")[kind]
+        if version not in known:
+            raise UsageError(
+                f"the libraries of {kind} {version} are not known",
+                remedy=f"known: {', '.join(sorted(known, key=order))}; "
+                "add them to builder/tfenv/facts/libraries.json",
+            )
+        for entry in known[version]:
+            found.append(Library(**{**entry, "wheel": entry["wheel"].format(cuda=cuda_major)}))
+    return tuple(found)
+
+
+def floors(facts: Compiled, cuda: str) -> tuple[Floor, ...]:
+    """The lowest drivers for a release with libraries of a CUDA version, by compute capability.
+
+    Machine code runs on any driver of the CUDA major version. PTX does not: a driver compiles only
+    the PTX of its own CUDA version and older.
+
+    Raises:
+        UsageError: nothing is known of that CUDA major version or PTX version.
+    """
+    drivers = _read("drivers")
+    lowest = _row(drivers, "minor_version_floor", major(cuda), "CUDA major version")
+    result = [
+        Floor(
+            since="0",
+            cuda=lowest["cuda"],
+            driver=lowest["driver"],
+            why=f"minor-version compatibility of CUDA {major(cuda)}",
+        )
+    ]
+    for ptx in sorted(facts.ptx, key=lambda p: order(p.since)):
+        first = _row(drivers, "ptx", ptx.isa, "PTX version")
+        floor = Floor(since=ptx.since, cuda=lowest["cuda"], driver=lowest["driver"], why=result[0].why)
+        if order(first) > order(lowest["cuda"]):
+            floor = Floor(
+                since=ptx.since,
+                cuda=first,
+                driver=_row(drivers, "toolkit", first, "CUDA version")["GA"],
+                why=f"{ptx.what}: only PTX {ptx.isa}, which drivers compile from CUDA {first} on",
+            )
+        if (floor.cuda, floor.driver) != (result[-1].cuda, result[-1].driver):
+            result.append(floor)
+    return tuple(result)
+
+
+def require_expression(of: tuple[Floor, ...]) -> str:
+    """Floors in the language of NVIDIA_REQUIRE_CUDA: spaces mean *or*, commas mean *and*.
+
+    The highest requirement comes first and alone, because the runtime quotes the first term when it
+    refuses: github.com/NVIDIA/libnvidia-container, src/cli/dsl.c. ``driver>=`` would be nearer the
+    facts, but the newer runtime reads versions as semantic ones and rejects the zero of 450.80.02.
+    """
+    highest = max(of, key=lambda floor: order(floor.cuda)).cuda
+    terms = [f"cuda>={highest}"]
+    bounded = zip(of, (*of[1:], None), strict=True)
+    for floor, following in sorted(bounded, key=lambda pair: order(pair[0].cuda), reverse=True):
+        if floor.cuda == highest:
+            continue
+        term = f"cuda>={floor.cuda}"
+        if floor.since != "0":
+            term += f",arch>={floor.since}"
+        if following is not None:
+            term += f",arch<{following.since}"
+        terms.append(term)
+    return " ".join(terms)
+
+
+def driver_floor(row: Row) -> tuple[Floor, ...]:
+    """The lowest drivers that run a row, by compute capability of the GPU."""
+    return floors(compiled(row.tensorflow), row.cuda_set.cuda)
+
+
+def require_cuda(row: Row) -> str:
+    """The value of NVIDIA_REQUIRE_CUDA for a row, e.g. ``cuda>=12.1 cuda>=12.0,arch<9.0``."""
+    return require_expression(driver_floor(row))
+
+
+def _row(drivers: Any, table: str, key: str, what: str) -> Any:
+    rows = drivers[table]["rows"]
+    if key not in rows:
+        raise UsageError(
+            f"the driver for {what} {key} is not known",
+            remedy=f"add it to '{table}' in builder/tfenv/facts/drivers.json, with its source",
+        )
+    return rows[key]

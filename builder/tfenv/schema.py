@@ -1,0 +1,200 @@
+"""What may stand in matrix.yaml: its shape, its limits, and the words for what was expected.
+
+The patterns admit no space, quote, backslash, dollar sign, line break or other character that could
+end an instruction of a Dockerfile or a word of a shell: values go from here into generated files.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+# [0-9] and not \d: to pydantic's engine \d is any digit of Unicode.
+_VERSION = r"^[0-9]{1,4}(\.[0-9]{1,4}){1,3}$"
+_RELEASE = r"^[0-9]{1,4}(\.[0-9]{1,4}){2}((rc|\.post)[0-9]{1,3})?$"
+_PYTHON = r"^3\.[0-9]{1,2}$"
+# Three letters first, so that no base is mistaken for the cu12 or py3.11 of a tag.
+_BASE = r"^[a-z]{3,20}[0-9][0-9.]{0,9}$"
+_CUDA_SET = r"^cu[0-9]{1,4}(\.[0-9]{1,4}){1,2}-cudnn[0-9]{1,4}(\.[0-9]{1,4}){1,2}$"
+_REPOSITORY = (
+    r"^([a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?/)?"
+    r"[a-z0-9]+([._-][a-z0-9]+)*(/[a-z0-9]+([._-][a-z0-9]+)*){0,4}$"
+)
+_SUITE = r"^[a-z][a-z0-9-]{1,30}$"
+_PACKAGE = r"^[a-z0-9][a-z0-9+.-]{1,60}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+_CLAUSE = r"(===?|~=|!=|<=|>=|<|>)[0-9][A-Za-z0-9.+*]{0,30}"
+_REQUIREMENT = (
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?"
+    rf"({_CLAUSE}(,{_CLAUSE}){{0,5}})?$"
+)
+_WHEEL = r"^[a-z0-9]+(-[a-z0-9]+){0,8}$"
+_GLOB = r"^[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*(/[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*)*$"
+# Control, line-separating, invisible and direction-changing characters, and what a shell expands.
+_UNPRINTABLE = r"\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff" + '"\\\\$`'
+_REASON = rf"^[^\s{_UNPRINTABLE}][^{_UNPRINTABLE}]{{9,399}}$"
+
+#: What a value that does not match a pattern should have been.
+EXPECTED = {
+    _VERSION: 'a version such as "12.2"',
+    _RELEASE: "a release such as 2.15.1, 2.15.0.post1 or 2.22.0rc0",
+    _PYTHON: 'a Python version such as "3.11"',
+    _BASE: "a name such as debian12: lower-case letters, then a version",
+    _CUDA_SET: "a name such as cu12.2-cudnn8.9",
+    _REPOSITORY: "an image repository such as tfenv or registry.example.com:5000/team/tfenv",
+    _SUITE: "a code name such as bookworm",
+    _PACKAGE: "a Debian package name such as libstdc++6",
+    _TIME: "a time in UTC such as 2024-03-20T00:00:00Z",
+    _REQUIREMENT: 'a requirement without spaces such as "tensorflow[and-cuda]==2.15.1"',
+    _WHEEL: "a normalised distribution name such as nvidia-nccl-cu12",
+    _GLOB: "a relative path or glob such as nvidia/*/include/**",
+    _REASON: "a reason in plain words, on one line, of 10 to 400 characters, without double quotes, "
+    "backslashes, dollar signs and backticks",
+}
+
+
+def _calendar(value: str) -> str:
+    if datetime.fromisoformat(value.removesuffix("Z") + "+00:00").year < 1980:  # wheels are zips
+        raise ValueError("no archive can hold a time before 1980")
+    return value
+
+
+def _text(pattern: str) -> StringConstraints:
+    return StringConstraints(strict=True, pattern=pattern, max_length=500)
+
+
+Version = Annotated[str, _text(_VERSION)]
+Release = Annotated[str, _text(_RELEASE)]
+Python = Annotated[str, _text(_PYTHON)]
+BaseName = Annotated[str, _text(_BASE)]
+CudaSetName = Annotated[str, _text(_CUDA_SET)]
+Time = Annotated[str, _text(_TIME), AfterValidator(_calendar)]
+Requirement = Annotated[str, _text(_REQUIREMENT)]
+Reason = Annotated[str, _text(_REASON)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class FileRule(_Strict):
+    """Files left out of (or kept in) every image, and why."""
+
+    what: Annotated[str, _text(_GLOB)] = Field(
+        description="Glob relative to site-packages; ** matches any depth."
+    )
+    why: Reason = Field(description="Why it may be left out, or must stay.")
+
+
+class WheelRule(_Strict):
+    """A wheel of the CUDA set that is not installed, and why."""
+
+    what: Annotated[str, _text(_WHEEL)] = Field(description="Distribution name of the wheel.")
+    why: Reason = Field(description="Why nothing needs it.")
+
+
+class Defaults(_Strict):
+    """What the short tags, such as 2.15 and latest, mean where a row does not say otherwise."""
+
+    base: BaseName = Field(description="The base of tags without a base.")
+    python: Python | None = Field(
+        default=None, description="The Python of tags without one; default: the row's highest."
+    )
+
+
+class BaseSpec(_Strict):
+    """What images start from."""
+
+    kind: Literal["debian"] = Field(description="debian: bootstrapped from Debian packages.")
+    suite: Annotated[str, _text(_SUITE)] = Field(description="Code name of the release.")
+    pythons: list[Python] = Field(min_length=1, description="Python versions the base brings.")
+    cuda_from: Literal["base", "wheels"] = Field(
+        description="The one source of CUDA libraries for cells on this base."
+    )
+    epoch: Time = Field(description="Files of the base layer are never dated later than this.")
+    packages: list[Annotated[str, _text(_PACKAGE)]] = Field(
+        min_length=1, description="Debian packages wanted beside the essential ones."
+    )
+
+
+class CudaSetSpec(_Strict):
+    """CUDA and cuDNN libraries that rows share: one set, one image layer."""
+
+    cuda: Version = Field(description="CUDA version, e.g. 12.2.")
+    cudnn: Version = Field(description="cuDNN version, e.g. 8.9.")
+    epoch: Time = Field(description="Creation time of the images and upper bound of file times.")
+    without: list[WheelRule] = Field(
+        default_factory=list, description="Wheels of the set that nothing loads."
+    )
+
+
+class RowSpec(_Strict):
+    """One TensorFlow release with the CUDA and cuDNN that it was compiled for."""
+
+    tensorflow: Release = Field(description="The release, e.g. 2.15.1.")
+    cuda_set: CudaSetName = Field(description="One of cuda_sets; must be what it was compiled for.")
+    pythons: list[Python] = Field(min_length=1, description="Pythons to cross with the bases.")
+    bases: list[BaseName] = Field(min_length=1, description="Bases to cross with the Pythons.")
+    default_base: BaseName | None = Field(
+        default=None, description="The base of this row's tags without a base."
+    )
+    default_python: Python | None = Field(
+        default=None, description="The Python of this row's tags without one."
+    )
+    exclude_newer: Time | None = Field(
+        default=None,
+        description="No wheel uploaded later is locked. Default: 00:00 UTC on the eighth day after "
+        "the release's upload.",
+    )
+    requirements: list[Requirement] = Field(
+        min_length=1, description="What is asked of the resolver, TensorFlow included."
+    )
+    cuda_wheels: list[Requirement] = Field(
+        default_factory=list,
+        description="Asked too, or instead of a requirement of the same name, on bases whose "
+        "cuda_from is wheels.",
+    )
+    trim: list[FileRule] = Field(
+        default_factory=list, description="Files left out, beside those of the whole matrix."
+    )
+    keep: list[FileRule] = Field(
+        default_factory=list, description="Files that stay although trim names them."
+    )
+
+
+class ExcludeSpec(_Strict):
+    """A combination that is refused; what is not given matches anything."""
+
+    tensorflow: Release | None = Field(default=None, description="The release.")
+    python: Python | None = Field(default=None, description="The Python version.")
+    base: BaseName | None = Field(default=None, description="The base.")
+    why: Reason = Field(description="The reason, shown to whoever asks for the combination.")
+
+
+class MatrixSpec(_Strict):
+    """The TensorFlow GPU environments that exist."""
+
+    repository: Annotated[str, _text(_REPOSITORY)] = Field(
+        description="Image repository, the part of an image's name before the colon."
+    )
+    defaults: Defaults = Field(description="What short tags mean.")
+    bases: dict[BaseName, BaseSpec] = Field(min_length=1, description="What images start from.")
+    cuda_sets: dict[CudaSetName, CudaSetSpec] = Field(
+        min_length=1, description="CUDA and cuDNN libraries, by cu<CUDA>-cudnn<cuDNN>."
+    )
+    trim: list[FileRule] = Field(default_factory=list, description="Files left out of every image.")
+    rows: list[RowSpec] = Field(min_length=1, description="One per TensorFlow release.")
+    exclude: list[ExcludeSpec] = Field(
+        default_factory=list, description="Combinations of the rows that are refused."
+    )
+
+
+def json_schema() -> str:
+    """The JSON Schema of matrix.yaml, the same text every time; editors complete and check with it."""
+    schema = MatrixSpec.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "matrix.yaml of tfenv"
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
