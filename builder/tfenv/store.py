@@ -1,0 +1,266 @@
+"""The content-addressed store on this host: inputs and archives by sha256, and records of builds."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from tfenv.errors import IntegrityError, NotReadyError
+
+_STALE_AFTER_SECONDS = 24 * 3600
+_CHUNK = 1 << 20
+_HEX64 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freed:
+    """What ``gc`` removed (or would remove): ``bytes`` and the number of ``files``."""
+
+    bytes: int
+    files: int
+
+
+class Store:
+    """Blobs by sha256 below ``root``; nothing half-written is ever visible under its final name.
+
+    Args:
+        root: folder; made when something is first written.
+        say: where "waiting for another tfenv" goes (stderr by default).
+    """
+
+    def __init__(self, root: Path, *, say: Callable[[str], None] | None = None) -> None:
+        self.root = root
+        self._say = say or (lambda message: print(message, file=sys.stderr))
+        self._lock_depth = 0
+        self._lock_file: IO[str] | None = None
+
+    @property
+    def blobs_dir(self) -> Path:
+        """All blobs, one file per sha256."""
+        return self.root / "blobs" / "sha256"
+
+    @property
+    def tmp_dir(self) -> Path:
+        """Unfinished files; on the blobs' own filesystem so that a rename is atomic."""
+        return self.root / "tmp"
+
+    @property
+    def logs_dir(self) -> Path:
+        """Logs of builds."""
+        return self.root / "logs"
+
+    @property
+    def builds_dir(self) -> Path:
+        """Records of what was built, by hash of the inputs."""
+        return self.root / "builds"
+
+    def path(self, sha256: str) -> Path:
+        """Where the blob is, or would be. Raises ``ValueError`` when that is no sha256."""
+        return self.blobs_dir / _hex(sha256)
+
+    def has(self, sha256: str, size: int | None = None) -> bool:
+        """Is the blob there (and, when given, of this size in bytes)? A cut-off one is absent."""
+        try:
+            found = self.path(sha256).stat().st_size
+        except OSError:
+            return False
+        return size is None or found == size
+
+    def add(self, file: Path, sha256: str, *, name: str = "") -> Path:
+        """Move ``file`` (on the store's filesystem) in after checking its hash; return the blob.
+
+        Raises IntegrityError when the hash differs; the file is then left where it is.
+        """
+        found = hash_file(file)
+        if found != _hex(sha256):
+            raise IntegrityError(
+                f"{name or file.name}: its sha256 is {found}, expected {sha256}",
+                remedy="the file was altered on its way or on disk: remove it and fetch it again",
+            )
+        target = self.path(sha256)
+        with not_ready_when_unwritable(self.root):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _fsync(file)
+            # Not executable, not writable by others: bind-mounted into builds as it is.
+            file.chmod(0o644)
+            file.replace(target)
+            _fsync(target.parent)
+        return target
+
+    @contextmanager
+    def temp(self, suffix: str = "") -> Iterator[Path]:
+        """A new empty file under tmp/ to write to and then ``add``; removed if it is still there."""
+        with not_ready_when_unwritable(self.root):
+            self.tmp_dir.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=suffix, dir=self.tmp_dir)
+        os.close(handle)
+        try:
+            yield Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def read_record(self, inputs: str) -> dict[str, Any] | None:
+        """The record of a build by hash of its inputs; None where there is none or it is damaged."""
+        try:
+            record = json.loads(self._record_path(inputs).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) else None
+
+    def write_record(self, inputs: str, record: Mapping[str, Any]) -> None:
+        """Write a build's record (JSON values only) atomically."""
+        target = self._record_path(inputs)
+        with self.temp(".json") as file, not_ready_when_unwritable(self.root):
+            file.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", "utf-8")
+            _fsync(file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+
+    def _record_path(self, inputs: str) -> Path:
+        return self.builds_dir / f"{_hex(inputs)}.json"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the store against other tfenv processes; waits, and says for whom. Reentrant."""
+        if self._lock_depth == 0:
+            self._lock_file = self._acquire()
+        self._lock_depth += 1
+        try:
+            yield
+        finally:
+            self._lock_depth -= 1
+            if self._lock_depth == 0 and self._lock_file is not None:
+                self._lock_file.close()
+                self._lock_file = None
+
+    def _acquire(self) -> IO[str]:
+        with not_ready_when_unwritable(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            file = (self.root / "lock").open("a+", encoding="ascii")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            self._say(f"waiting for another tfenv, pid {file.read().strip() or 'unknown'}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        return file
+
+    def gc(
+        self,
+        keep: set[str],
+        *,
+        dry_run: bool = False,
+        now: Callable[[], float] = time.time,
+        alive: Callable[[int], bool] | None = None,
+    ) -> Freed:
+        """Remove blobs not in ``keep``, logs, records without their blob, and stale tmp files.
+
+        Args:
+            keep: sha256 of the blobs to keep.
+            dry_run: only count.
+            now: Unix seconds; alive: does this pid run?
+
+        A tmp file is stale after a day, or when the process that its name starts with is gone.
+        A download's ``.part`` names no process: it stays a day, so that the download can resume.
+        """
+        alive = alive or _alive
+        with self.lock():
+            doomed = [b for b in _files(self.blobs_dir) if b.name not in keep]
+            doomed += _files(self.logs_dir)
+            doomed += [f for f in _files(self.tmp_dir) if _stale(f, now(), alive)]
+            doomed += [r for r in _files(self.builds_dir) if not self._record_holds(r, keep)]
+            freed = Freed(bytes=sum(f.stat().st_size for f in doomed), files=len(doomed))
+            if not dry_run:
+                for file in doomed:
+                    file.unlink(missing_ok=True)
+            return freed
+
+    def _record_holds(self, record: Path, keep: set[str]) -> bool:
+        """A record is worth keeping while every blob that it names is kept."""
+        try:
+            named = set(re.findall(r'"(?:sha256:)?([0-9a-f]{64})"', record.read_text("utf-8")))
+        except (OSError, ValueError):
+            return False
+        present = {digest for digest in named if self.has(digest)}
+        return bool(present) and present <= keep
+
+
+def default_store(env: Mapping[str, str] | None = None) -> Store:
+    """The user's store: $TFENV_CACHE, or tfenv in $XDG_CACHE_HOME, or ~/.cache/tfenv."""
+    env = os.environ if env is None else env
+    if env.get("TFENV_CACHE"):
+        return Store(Path(env["TFENV_CACHE"]).expanduser().absolute())
+    cache = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or Path.home()) / ".cache")
+    return Store(Path(cache) / "tfenv")
+
+
+def hash_file(path: Path) -> str:
+    """The file's sha256 in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def not_ready_when_unwritable(where: Path) -> Iterator[None]:
+    """Turn a full disk or a folder that cannot be written into NotReadyError."""
+    try:
+        yield
+    except OSError as error:
+        raise NotReadyError(
+            f"cannot write to the store {where}: {error.strerror or error}",
+            remedy="free space (tfenv gc), or point TFENV_CACHE to a folder that you can write",
+        ) from error
+
+
+def _hex(sha256: str) -> str:
+    # Also keeps a damaged lock or record from naming a path outside of the store.
+    if not _HEX64.fullmatch(sha256):
+        raise ValueError(f"not a sha256: {sha256!r}")
+    return sha256
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(f for f in folder.iterdir() if f.is_file()) if folder.is_dir() else []
+
+
+def _stale(file: Path, now: float, alive: Callable[[int], bool]) -> bool:
+    owner = file.name.split("-", 1)[0]
+    if owner.isdigit() and len(owner) < 10 and not alive(int(owner)):
+        return True
+    return now - file.stat().st_mtime > _STALE_AFTER_SECONDS
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
