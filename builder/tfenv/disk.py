@@ -1,0 +1,100 @@
+"""Free space: an estimate of what a build needs, compared with what is there before it starts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfenv.errors import NotReadyError
+from tfenv.model import Lock
+
+GB = 1e9
+
+# Measured on TensorFlow 2.15.1 with CUDA 12.2: unpacked, .pyc and the package database included,
+# wheels grow 2.1 times (CUDA's libraries 1.9, TensorFlow 2.6) and .debs 3.6 times.
+WHEEL_UNPACKED = 2.2
+DEB_UNPACKED = 3.7
+# The image's layers are compressed much as the wheels are.
+IMAGE_OF_WHEELS = 1.0
+# BuildKit keeps each layer unpacked in its cache and exports it compressed, and the engine
+# unpacks the loaded image once more.
+UNPACKED_COPIES = 2
+# Logs, records, the engine's own bookkeeping.
+RESERVE = 200_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Bytes that a build still needs, per place: tfenv's ``store``, the ``engine``'s root folder."""
+
+    store: int
+    engine: int
+
+
+def estimate(lock: Lock, have: Callable[[str, int], bool]) -> Estimate:
+    """What fetching and building this lock will write.
+
+    Args:
+        have: (sha256, size) -> is it in the store already?
+
+    An upper bound: trimmed files count, and layers that the engine shares with other images too.
+    """
+    inputs = (*lock.debian, *lock.wheels)
+    download = sum(i.size for i in {i.sha256: i for i in inputs}.values() if not have(i.sha256, i.size))
+    wheels = sum(w.size for w in lock.wheels if w.layer != "tool")
+    debs = sum(p.size for p in lock.debian)
+    image = int(IMAGE_OF_WHEELS * wheels) + debs
+    unpacked = int(WHEEL_UNPACKED * wheels + DEB_UNPACKED * debs)
+    return Estimate(
+        store=download + image + RESERVE,
+        # The exporter's copy and the loaded image's are both compressed.
+        engine=UNPACKED_COPIES * unpacked + 2 * image + RESERVE,
+    )
+
+
+def check_space(
+    path: Path, need_bytes: int, probe: Callable[[Path], int] | None = None, *, what: str = ""
+) -> None:
+    """Raise NotReadyError unless ``need_bytes`` are free where ``path`` is or will be.
+
+    Args:
+        probe: free bytes for this user at an existing folder.
+        what: what the space is for, e.g. ``the store``.
+    """
+    probe = probe or (lambda folder: shutil.disk_usage(folder).free)
+    folder = path
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    free = probe(folder)
+    if free < need_bytes:
+        raise NotReadyError(
+            f"not enough disk space for {what or path}: {need_bytes / GB:.1f} GB needed at "
+            f"{path}, {free / GB:.1f} GB free",
+            remedy="free some: `tfenv gc` (tfenv's store), `docker builder prune` and "
+            "`docker image prune` (the engine); or set TFENV_CACHE to a larger disk",
+        )
+
+
+def check_all(
+    needs: dict[Path, int],
+    probe: Callable[[Path], int] | None = None,
+    device: Callable[[Path], int] | None = None,
+) -> None:
+    """``check_space`` for several folders; those on one filesystem have to fit in it together.
+
+    Args:
+        needs: bytes by folder.
+        device: number of the filesystem of an existing folder.
+    """
+    device = device or (lambda folder: folder.stat().st_dev)
+    together: dict[int, list[Path]] = {}
+    for path in needs:
+        folder = path
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        together.setdefault(device(folder), []).append(path)
+    for paths in together.values():
+        names = " and ".join(str(path) for path in paths)
+        check_space(paths[0], sum(needs[path] for path in paths), probe, what=names)
