@@ -1,0 +1,55 @@
+# Everything a person types here: 'make' lists it. Works in a folder with spaces; nothing needs to be installed before.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # apt, the environment and the engine take one at a time
+
+CELL ?= 2.15-cu12
+BIN := .venv/bin
+
+.PHONY: help setup env image test test-unit lint render lock bench clean gc
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	  printf '  make %-10s %s\n' "$$target" "$$text"; done
+	@echo '  CELL=$(CELL) names the environment, e.g. make image CELL=...'
+
+setup: ## install and start what is missing on this machine: Python, Docker Engine with buildx
+	@scripts/setup
+
+env: $(BIN)/ready ## make or update .venv, the project's own Python environment
+
+$(BIN)/ready: uv.lock pyproject.toml scripts/env
+	@scripts/env
+
+image: setup env ## set up, then build and verify the image of CELL; ends 0 without a GPU if all else passed
+	@scripts/image '$(CELL)'
+
+test: env ## run all tests (make image first: they look into the image)
+	@$(BIN)/pytest
+
+test-unit: env ## run the tests that need neither an engine nor an image
+	@$(BIN)/pytest -m 'not engine and not image'
+
+lint: env ## check style, types, Dockerfiles, and that regenerating changes nothing
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
+	@$(BIN)/tfenv render --check
+
+render: env ## write the Dockerfiles again from matrix.yaml, the locks and the templates
+	@$(BIN)/tfenv render
+
+lock: env ## resolve CELL again and rewrite its lock
+	@$(BIN)/tfenv lock '$(CELL)'
+
+bench: setup env ## measure builds and commands against a plain Dockerfile (needs the network, 20 GB, half an hour)
+	@$(BIN)/python bench/run.py '$(CELL)'
+
+clean: ## remove .venv and caches from this folder; images and the store stay
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+gc: env ## free the store of downloads and builds that nothing needs any more
+	@$(BIN)/tfenv gc
