@@ -1,0 +1,86 @@
+"""The process has the declared environment, and somewhere to write."""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping
+
+from ..context import Context
+from ..declared import Declared
+from ..places import scratch
+from ..protocol import Report
+
+
+def check(context: Context, report: Report) -> None:
+    """The declared environment is there; HOME and the CUDA cache are writable."""
+    variables(context.declared, os.environ, report)
+    home(context.declared, os.environ, report)
+    cuda_cache(os.environ, report)
+    try:
+        report.facts["scratch"] = scratch()
+    except OSError as error:
+        report.warning(
+            "no folder for temporary files is writable: XLA cannot call ptxas",
+            str(error),
+            "docker run --tmpfs /tmp",
+        )
+    report.facts["uid"], report.facts["gid"] = os.getuid(), os.getgid()
+    if os.getuid() == 0:
+        report.info(
+            "the process runs as root: files that it makes in a mounted folder belong to root",
+            remedy='docker run --user "$(id -u):$(id -g)"',
+        )
+
+
+def variables(declared: Declared, environ: Mapping[str, str], report: Report) -> None:
+    """Each declared variable has its declared value."""
+    for name, wanted in sorted(declared.env.items()):
+        got = environ.get(name)
+        if got != wanted:
+            report.error(
+                f"{name} is {'not set' if got is None else repr(got)}; {wanted!r} is declared",
+                remedy=f"run without -e {name} and without env -i, or rebuild the image",
+            )
+
+
+def home(declared: Declared, environ: Mapping[str, str], report: Report) -> None:
+    """HOME exists and is writable for this user: Keras, matplotlib and pip write there."""
+    folder = environ.get("HOME", "")
+    report.facts["home"] = folder
+    say = report.warning if declared.foreign else report.error
+    if not folder:
+        say("HOME is not set", remedy="run without env -i, or with -e HOME=/tmp")
+    elif not os.path.isdir(folder):
+        say(f"HOME is {folder}, which does not exist", remedy="docker run -e HOME=/tmp")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        say(
+            f"HOME is {folder}, in which user {os.getuid()} cannot write",
+            remedy=f"mount a writable folder: docker run --tmpfs {folder}:mode=1777",
+        )
+
+
+def cuda_cache(environ: Mapping[str, str], report: Report) -> None:
+    """The driver's cache of compiled kernels can be written.
+
+    Without it every new container compiles again what the wheel holds only as PTX: with TensorFlow
+    2.15 on compute capability 9.0 that was 13.5 s against 0.4 s for the first convolution.
+    """
+    default = os.path.join(environ.get("HOME") or "/", ".nv", "ComputeCache")
+    folder = environ.get("CUDA_CACHE_PATH") or default
+    report.facts["cuda_cache"] = folder
+    if environ.get("CUDA_CACHE_DISABLE") == "1":
+        report.warning("CUDA_CACHE_DISABLE=1: kernels are compiled again in every process")
+    elif not creatable(folder):
+        report.warning(
+            f"the cache of compiled kernels cannot be written: {folder}",
+            "every new container compiles its kernels again",
+            f"mount a volume: docker run -v tfenv-cuda:{folder}",
+        )
+
+
+def creatable(folder: str) -> bool:
+    """Whether this folder exists and is writable, or its nearest existing parent is."""
+    path = os.path.abspath(folder)
+    while not os.path.lexists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)

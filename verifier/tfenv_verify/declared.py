@@ -1,0 +1,136 @@
+"""What the host says about the image: ``declared.json``. Every key may be absent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from .protocol import UsageError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Library:
+    """One shared library that TensorFlow opens; ``version`` is the locked wheel's, if known."""
+
+    name: str
+    soname: str
+    version: str = ""
+    wheel: str = ""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The declaration. A foreign image declares nothing: every field is empty.
+
+    ``cuda`` and ``cudnn`` are what the tag says; ``compiled_*`` what the wheel was compiled for.
+    ``keep`` holds globs under site-packages of files that are kept on purpose.
+    """
+
+    cell: str = ""
+    image: str = ""
+    tensorflow: str = ""
+    python: str = ""
+    cuda: str = ""
+    cudnn: str = ""
+    compiled_cuda: str = ""
+    compiled_cudnn: str = ""
+    compiled_nccl: str = ""
+    libraries: tuple[Library, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cuda_from: str = ""
+    record_exact: bool = False
+    keep: tuple[str, ...] = ()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the image is not one of ours: it names no cell."""
+        return not self.cell
+
+
+def parse(data: Any) -> Declared:
+    """Turn decoded JSON into a declaration.
+
+    Raises:
+        UsageError: a key has the wrong type, or the format is newer than this suite.
+    """
+    top = _object(data, "declared.json")
+    if top.get("format", FORMAT) != FORMAT:
+        raise UsageError(f"declared.json has format {top['format']!r}; this suite reads format {FORMAT}")
+    compiled = _object(top.get("compiled"), "compiled")
+    return Declared(
+        cell=_text(top, "cell"),
+        image=_text(top, "image"),
+        tensorflow=_text(top, "tensorflow"),
+        python=_text(top, "python"),
+        cuda=_text(top, "cuda"),
+        cudnn=_text(top, "cudnn"),
+        compiled_cuda=_text(compiled, "cuda"),
+        compiled_cudnn=_text(compiled, "cudnn"),
+        compiled_nccl=_text(_object(compiled.get("nccl"), "compiled.nccl"), "version"),
+        libraries=tuple(_library(item) for item in _list(top, "libraries")),
+        env={key: str(value) for key, value in _object(top.get("env"), "env").items()},
+        cuda_from=_text(top, "cuda_from"),
+        record_exact=bool(_object(top.get("record"), "record").get("exact", False)),
+        keep=tuple(_rule(item) for item in _list(top, "keep")),
+    )
+
+
+def load(path: str) -> Declared:
+    """Read a declaration; an empty path declares nothing.
+
+    Raises:
+        UsageError: the file cannot be read or is not what is expected.
+    """
+    if not path:
+        return Declared()
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return parse(json.load(stream))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+
+
+def _library(item: Any) -> Library:
+    entry = _object(item, "libraries[]")
+    library = Library(
+        name=_text(entry, "name"),
+        soname=_text(entry, "soname"),
+        version=_text(entry, "version"),
+        wheel=_text(entry, "wheel"),
+    )
+    if not library.name or not library.soname:
+        raise UsageError("declared.json: each of libraries needs a name and a soname")
+    return library
+
+
+def _rule(item: Any) -> str:
+    return item if isinstance(item, str) else _text(_object(item, "keep[]"), "what")
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UsageError(f"declared.json: {where} should be an object, not {value!r}")
+    return value
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise UsageError(f"declared.json: {key} should be a string, not {value!r}")
+    return value
+
+
+def _list(entry: dict[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise UsageError(f"declared.json: {key} should be a list, not {value!r}")
+    return value
