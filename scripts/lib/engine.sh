@@ -9,7 +9,7 @@ CLIENT='' VERSION='' ENGINE='' WHY=''
 # probe_engine: sets ENGINE to ready | too-old | no-store | no-buildx (an engine answers), denied | silent (it does not),
 # stopped | absent; CLIENT and VERSION where an engine answers; WHY to what the client said.
 probe_engine() {
-  local client out buildx=''
+  local client asked='' out buildx=''
   CLIENT='' VERSION='' ENGINE='' WHY=''
   while read -r client; do
     if "$client" --version 2>/dev/null | grep -qi podman; then continue; fi
@@ -20,7 +20,7 @@ probe_engine() {
         break
       fi
     else
-      WHY=$out
+      asked=$client WHY=$out
     fi
   done < <(every docker)
   if [ -n "$CLIENT" ]; then
@@ -35,10 +35,10 @@ probe_engine() {
     fi
   elif grep -qi 'permission denied' <<<"$WHY"; then
     ENGINE=denied
-  elif [ -n "${DOCKER_HOST:-}" ] || [ "$(docker context show 2>/dev/null || echo default)" != default ]; then
+  elif [ -n "${DOCKER_HOST:-}" ] || [ "$("${asked:-false}" context show 2>/dev/null || echo default)" != default ]; then
     ENGINE=silent
   elif command -v dockerd >/dev/null; then
-    VERSION=$(dockerd --version | sed 's/.*version //; s/,.*//')
+    VERSION=$(dockerd --version | sed 's/.*version //; s/,.*//') || true
     ENGINE=stopped
     if [ "$(major "$VERSION")" -lt "$OLDEST" ]; then ENGINE=too-old; fi
   else
@@ -66,7 +66,7 @@ refuse_engine() {
         "(Who may use the engine is as good as root on this machine.)"
       ;;
     silent)
-      die "The Docker Engine that ${DOCKER_HOST:+DOCKER_HOST=$DOCKER_HOST}${DOCKER_HOST:-the current docker context} names does not answer:" \
+      die "The Docker Engine of ${DOCKER_HOST-the current docker context} does not answer:" \
         "  ${WHY##*$'\n'}" "Start it there, or unset DOCKER_HOST ('docker context use default') to use this machine's."
       ;;
   esac
@@ -134,7 +134,6 @@ start_engine() {
     setsid dockerd >"$RUN/dockerd.log" 2>&1 </dev/null &
     pid=$!
     echo "$pid $(started_at "$pid")" >"$RUN/dockerd.pid"
-    disown
   fi
   for _ in $(seq 120); do
     probe_engine
