@@ -207,7 +207,8 @@ def _steps_table(steps: Sequence[Step], now: datetime, rows: int = 15) -> Table:
     table.add_column(ratio=1, no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    for step in [step for step in list(steps) if shown(step)][-rows:]:
+    begun = sorted((s for s in steps if s.started and shown(s)), key=lambda s: s.started or now)
+    for step in begun[-rows:]:
         style = _STYLES.get(step.state, "")
         cells = (_MARKS[step.state], title(step.name), amount(step), duration(step.seconds(now)))
         table.add_row(*(Text(cell, style=style) for cell in cells))

@@ -180,6 +180,7 @@ class Outcome:
 
     checks: list[Check] = field(default_factory=list)
     started: bool = False
+    planned: tuple[str, ...] = ()
     verdict: str | None = None
     reason: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -201,6 +202,7 @@ def take(outcome: Outcome, line: str) -> Check | None:
         kind = event["event"]
         if kind == "start":
             outcome.started = True
+            outcome.planned = tuple(str(check["name"]) for check in event.get("checks") or ())
         elif kind == "check":
             outcome.checks.append(_check(event))
             return outcome.checks[-1]
@@ -241,8 +243,8 @@ def _check(event: Mapping[str, Any]) -> Check:
 def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int) -> tuple[Verdict, Outcome]:
     """The verdict, and the outcome with a failed check added where the suite broke off.
 
-    A pass needs all of: the suite's own word for it, exit status 0, a check that passed, and none
-    that failed or lacked a GPU.
+    A pass needs all of: the suite's own word for it, exit status 0, a result of each planned check,
+    one that passed, and none that failed or lacked a GPU.
     """
     states = [check.status for check in outcome.checks]
     if outcome.verdict not in ("pass", "fail", "unverified"):
@@ -251,6 +253,8 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int) -> tuple[Verd
         if "fail" not in states:
             return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr)
         return "fail", outcome
+    if lost := set(outcome.planned) - {check.name for check in outcome.checks}:
+        return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr)
     expected = {"pass": 0, "unverified": 3}[outcome.verdict]
     if ended.status != expected:
         why = f"the suite said {outcome.verdict} but ended with exit status {ended.status}"
