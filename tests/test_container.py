@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import docker.errors
+import pytest
+import requests
+import tiny
+from tfenv.buildx import build_argv, run_build
+from tfenv.container import (
+    Bind,
+    ContainerError,
+    Containers,
+    ProgramMissingError,
+    Spec,
+    connect,
+    explain_api,
+    explained,
+    split_name,
+)
+from tfenv.engine import probe
+from tfenv.errors import IntegrityError, NotReadyError
+
+NOT_FOUND = docker.errors.ImageNotFound("no such image")
+
+
+class Api:
+    """An engine in memory: images by id, tags by name."""
+
+    def __init__(self, images=(), tags=None, keeps=None):
+        self.images, self.tags = set(images), dict(tags or {})
+        self.keeps = keeps  # the id that a loaded archive gets
+        self.timeout = 60
+        self.said = []
+
+    def inspect_image(self, name):
+        found = self.tags.get(name, name)
+        if found not in self.images:
+            raise NOT_FOUND
+        return {"Id": found}
+
+    def tag(self, image, repository, tag):
+        if repository.isupper():
+            raise docker.errors.APIError("x", explanation="invalid reference format")
+        self.tags[f"{repository}:{tag}"] = image
+
+    def remove_image(self, name):
+        if self.tags.pop(name, None) is None:
+            raise NOT_FOUND
+
+    def load_image(self, stream):
+        self.timeout_while_loading = self.timeout
+        assert b"".join(stream)
+        if self.keeps:
+            self.images.add(self.keeps)
+        yield from self.said
+
+
+def test_names():
+    assert split_name("tfenv:2.15") == ("tfenv", "2.15")
+    assert split_name("tfenv") == ("tfenv", "latest")
+    assert split_name("host:5000/a/tfenv") == ("host:5000/a/tfenv", "latest")
+    assert split_name("host:5000/a/tfenv:x") == ("host:5000/a/tfenv", "x")
+
+
+def test_all_tags_move():
+    api = Api({"new", "old"}, {"a:1": "old"})
+    Containers(api).tag("new", ["a:1", "a:2"])
+    assert api.tags == {"a:1": "new", "a:2": "new"}
+
+
+def test_or_none_of_them():
+    api = Api({"new", "old"}, {"a:1": "old"})
+    with pytest.raises(ContainerError, match="invalid reference"):
+        Containers(api).tag("new", ["a:1", "a:2", "BAD:1"])
+    assert api.tags == {"a:1": "old"}
+
+
+def test_an_image_that_is_not_there_gets_no_tag():
+    api = Api({"old"}, {"a:1": "old"})
+    with pytest.raises(ContainerError, match="no image new"):
+        Containers(api).tag("new", ["a:1"])
+    assert api.tags == {"a:1": "old"}
+
+
+def test_a_tag_is_removed_once():
+    containers = Containers(Api({"x"}, {"a:1": "x"}))
+    assert containers.remove("a:1") and not containers.remove("a:1")
+    assert containers.inspect("a:1") is None
+
+
+def test_load_gives_the_digest_and_waits_without_limit(tmp_path):
+    from tfenv import oci
+
+    path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
+    archive, seen = oci.describe(path), []
+    for known in (archive.manifest_digest, archive.config_digest):
+        api = Api(keeps=known)
+        assert Containers(api).load(path, seen.append) == known
+        assert (api.timeout_while_loading, api.timeout) == (None, 60)
+        assert api.tags == {}
+    assert seen[-1] == path.stat().st_size
+
+
+def test_load_of_something_else_or_with_an_error(tmp_path):
+    path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
+    with pytest.raises(IntegrityError, match="did not keep the digest"):
+        Containers(Api(keeps="sha256:other")).load(path)
+    api = Api()
+    api.said = [{"error": "write /x: no space left on device"}]
+    with pytest.raises(NotReadyError, match="disk is full"):
+        Containers(api).load(path)
+    path.write_bytes(b"garbage")
+    with pytest.raises(IntegrityError):
+        Containers(Api()).load(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        ('could not select device driver "" with capabilities: [[gpu]]', NotReadyError, "GPU"),
+        ("nvidia-container-cli: requirement error", NotReadyError, "GPU"),
+        ("bind source path does not exist: /x", NotReadyError, "this machine's files"),
+        ('exec: "python": executable file not found in $PATH', ProgramMissingError, "lacks"),
+        ("conflict", ContainerError, "refused: conflict"),
+    ],
+)
+def test_what_the_engine_says_is_explained(said, kind, message):
+    error = explain_api(said)
+    assert type(error) is kind and message in error.message
+
+
+def test_a_lost_engine_is_not_ready():
+    with pytest.raises(NotReadyError, match="no Docker Engine"), explained():
+        raise requests.ConnectionError("Connection refused")
+    with pytest.raises(NotReadyError, match="may not talk"), explained():
+        raise docker.errors.DockerException("PermissionError(13, 'Permission denied')")
+
+
+def test_no_engine(tmp_path):
+    env = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    with pytest.raises(NotReadyError, match="no Docker Engine"), connect(env):
+        pass
+
+
+DOCKERFILE = """\
+FROM scratch
+COPY say.bin /usr/bin/python3
+COPY say /say
+"""
+
+
+@contextmanager
+def built(folder: Path, dockerfile: str = DOCKERFILE, say: str = "hello\n"):
+    """A real image of its own name: (its name, its digest, the engine)."""
+    context = tiny.context(folder / "ctx", dockerfile, say)
+    archive, metadata = folder / "o.tar", folder / "m.json"
+    line = build_argv(
+        probe(),
+        context=context,
+        dockerfile=context / "Dockerfile",
+        epoch=1700000000,
+        output=archive,
+        metadata=metadata,
+    )
+    digest = run_build(line, os.environ, folder / "log", metadata=metadata).digest
+    name = tiny.name()
+    with connect() as containers:
+        try:
+            loaded = containers.load(archive)
+            assert containers.inspect(name) is None
+            containers.tag(loaded, [name])
+            yield name, digest, containers
+        finally:
+            containers.remove(name)
+
+
+def all_containers():
+    with connect() as containers:
+        return {item["Id"] for item in containers._api.containers(all=True)}
+
+
+@pytest.mark.engine
+def test_a_loaded_archive_keeps_its_digest_and_runs(tmp_path):
+    before = all_containers()
+    with built(tmp_path) as (name, digest, containers):
+        assert containers.inspect(name) == digest
+        entry = ("/usr/bin/python3",)
+        bound = tmp_path / "bound"
+        bound.write_text("from outside\n")
+        spec = Spec(image=name, entrypoint=entry, env={"A": "b"})
+        ended, out, err = containers.run(spec)
+        assert (ended.status, out, err) == (0, b"hello\n", b"")
+        ended, out, _ = containers.run(Spec(image=name, entrypoint=entry, command=("x",), env={"A": "b"}))
+        assert b"A=b\n" in out
+        ended, out, _ = containers.run(
+            Spec(image=name, entrypoint=entry, command=("!",), binds=(Bind(bound, "/say"),))
+        )
+        assert ended.status == 7 and out.startswith(b"from outside\n")
+        with pytest.raises(ProgramMissingError):
+            containers.run(Spec(image=name, entrypoint=("nope",)))
+        with (
+            pytest.raises(KeyboardInterrupt),
+            containers.container(Spec(image=name, entrypoint=entry)) as running,
+        ):
+            running.wait()
+            assert running.logs() == "hello\n"
+            running.kill()
+            raise KeyboardInterrupt
+    assert all_containers() <= before
+    with connect() as containers:
+        assert containers.inspect(name) is None

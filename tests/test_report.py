@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from tfenv import report as reports
+from tfenv.errors import IntegrityError
+from tfenv.report import (
+    Check,
+    Finding,
+    Host,
+    Report,
+    find,
+    from_ctrf,
+    read,
+    summary,
+    to_ctrf,
+    to_junit,
+    to_markdown,
+    write,
+)
+
+HOST = Host(kernel="6.1.0", machine="x86_64", cpu="A CPU", docker="26.1.5")
+REPORT = Report(
+    image="tfenv:2.15-cu12",
+    digest="sha256:" + "ab" * 32,
+    suite="smoke",
+    suite_hash="cd" * 32,
+    verdict="unverified",
+    reason="no GPU",
+    host=HOST,
+    started=1_700_000_000_000,
+    seconds=12.5,
+    facts={"tensorflow": "2.15.1"},
+    checks=(
+        Check(name="import", status="pass", seconds=4.25, facts={"version": "2.15.1"}),
+        Check(
+            name="libraries",
+            status="fail",
+            seconds=1.5,
+            findings=(
+                Finding(
+                    severity="error",
+                    message="libcudnn.so.8 is 8.6, not 8.9 | really <b>",
+                    evidence="line one\nline \x1b[31mtwo\x00\uffff",
+                    remedy="rebuild it",
+                ),
+                Finding(severity="info", message="read it"),
+            ),
+        ),
+        Check(
+            name="pyc",
+            status="pass",
+            findings=(Finding(severity="warning", message="slow import"),),
+        ),
+        Check(name="gpu_visible", status="not-run", reason="no GPU"),
+    ),
+)
+
+
+def test_there_and_back():
+    assert from_ctrf(json.loads(json.dumps(to_ctrf(REPORT)))) == REPORT
+    gpu = replace(REPORT, host=replace(HOST, gpus=("H200", "H200"), driver="580.1"))
+    assert from_ctrf(json.loads(json.dumps(to_ctrf(gpu)))) == gpu
+
+
+def test_ctrf(snapshot):
+    data = to_ctrf(REPORT)
+    data["results"]["tool"].pop("version")
+    assert json.dumps(data, indent=1) == snapshot
+
+
+def test_junit(snapshot):
+    assert to_junit(REPORT) == snapshot
+
+
+def test_markdown(snapshot):
+    assert to_markdown(REPORT) == snapshot
+
+
+def test_what_was_not_run_never_looks_passed():
+    ctrf = to_ctrf(REPORT)["results"]
+    test = next(t for t in ctrf["tests"] if t["name"] == "gpu_visible")
+    assert (test["status"], test["message"]) == ("skipped", "not run: no GPU")
+    assert ctrf["summary"]["passed"] == 2 and ctrf["summary"]["skipped"] == 1
+    case = ElementTree.fromstring(to_junit(REPORT)).find(".//testcase[@name='gpu_visible']")
+    assert case is not None
+    skipped = case.find("skipped")
+    assert skipped is not None and skipped.get("message") == "not run: no GPU"
+    (line,) = [x for x in to_markdown(REPORT).splitlines() if "gpu_visible" in x]
+    assert "not run" in line and "no GPU" in line and "pass" not in line
+
+
+def test_junit_is_xml_whatever_a_log_holds():
+    nasty = "".join(map(chr, range(0x20))) + "\ud800\uffff]]>&<"
+    check = Check(name=nasty, status="fail", findings=(Finding(severity="error", message=nasty),))
+    root = ElementTree.fromstring(to_junit(replace(REPORT, checks=(check,))))
+    assert root.find(".//failure") is not None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "code"),
+    [("pass", "verified", 0), ("fail", "failed", 1), ("unverified", "unverified: no GPU", 3)],
+)
+def test_words_and_exit_codes(verdict, words, code):
+    report = replace(REPORT, verdict=verdict)
+    assert (report.words, report.exit_code) == (words, code)
+
+
+def test_a_summary_is_errors_warnings_or_the_reason():
+    assert [summary(check) for check in REPORT.checks] == [
+        "",
+        "libcudnn.so.8 is 8.6, not 8.9 | really <b>",
+        "slow import",
+        "not run: no GPU",
+    ]
+    assert summary(Check(name="x", status="not-run")) == "not run: no reason given"
+
+
+def test_written_and_found_again(tmp_path):
+    folder = write(REPORT, tmp_path)
+    assert folder.name == f"{'ab' * 6}-{'cd' * 6}-{HOST.key}"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "report.ctrf.json",
+        "report.junit.xml",
+        "report.md",
+    ]
+    assert read(folder) == REPORT
+    assert find(tmp_path, REPORT.digest, REPORT.suite_hash, HOST) == REPORT
+    later = replace(REPORT, seconds=1.0)
+    write(later, tmp_path)
+    assert read(folder) == later
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"digest": "sha256:" + "ab" * 31 + "00"},
+        {"suite_hash": "cd" * 31 + "00"},
+        {"host": replace(HOST, driver="1")},
+    ],
+)
+def test_a_verdict_of_something_else_is_not_reused(tmp_path, other):
+    write(REPORT, tmp_path)
+    wanted = {"digest": REPORT.digest, "suite_hash": REPORT.suite_hash, "host": HOST, **other}
+    assert find(tmp_path, **wanted) is None
+
+
+def test_an_unusable_report_is_refused_and_not_reused(tmp_path):
+    folder = write(REPORT, tmp_path)
+    path = folder / reports.CTRF
+    whole = json.loads(path.read_text())
+    broken = [b"", b"{", b"[]", json.dumps({**whole, "results": {}}).encode()]
+    whole["results"]["extra"]["verdict"] = "splendid"
+    broken.append(json.dumps(whole).encode())
+    whole["results"]["extra"]["verdict"] = "pass"
+    whole["results"]["tests"][0]["status"] = "other"
+    broken.append(json.dumps(whole).encode())
+    for data in broken:
+        path.write_bytes(data)
+        with pytest.raises(IntegrityError):
+            read(folder)
+        assert find(tmp_path, REPORT.digest, REPORT.suite_hash, HOST) is None
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    def broken(report):
+        raise RuntimeError
+
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write(REPORT, tmp_path)
+    assert list((tmp_path / REPORT.key).iterdir()) == []
+
+
+def test_hosts_differ_by_what_matters():
+    assert HOST.key == Host(kernel="6.1.0", machine="x86_64", cpu="A CPU", docker="26.1.5").key
+    assert HOST.key != replace(HOST, gpus=("H200",)).key

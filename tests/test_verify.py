@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+import zipfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_container import all_containers, built
+from tfenv.container import Ended, ProgramMissingError
+from tfenv.engine import Completed, Engine
+from tfenv.errors import IntegrityError, NotReadyError, UsageError
+from tfenv.facts import Compiled, Library
+from tfenv.model import Base, Cell, CudaSet, Lock, Row, Rule, Wheel
+from tfenv.report import Host
+from tfenv.verify import (
+    Outcome,
+    commands,
+    declared_for,
+    host_facts,
+    judge,
+    pack,
+    suite_hash,
+    take,
+    verify_image,
+)
+from tiny import run_of
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+def start(*names):
+    return {"event": "start", "checks": [{"name": name} for name in names]}
+
+
+def check(name, status="pass", **more):
+    return {"event": "check", "name": name, "status": status, "seconds": 1.0, **more}
+
+
+def end(verdict):
+    return {"event": "end", "verdict": verdict, "facts": {"tensorflow": "2.15.1"}}
+
+
+GPU_NOT_RUN = check("gpu", "not-run", reason="no GPU")
+
+
+class Fake:
+    """A container that plays events; ``pieces`` are (stdout, stderr)."""
+
+    def __init__(self, *events, status=0, stderr=b"", oom=False, missing=(), before=None):
+        text = "".join(e if isinstance(e, str) else json.dumps(e) + "\n" for e in events)
+        data = text.encode()
+        cuts = [data[i : i + 7] for i in range(0, len(data), 7)]
+        self.pieces = [(cut, b"") for cut in cuts] + [(b"", stderr)]
+        self.ended = Ended(status, oom)
+        self.missing, self.before = missing, before
+        self.specs, self.removed, self.files = [], 0, {}
+
+    @contextmanager
+    def start(self, spec):
+        self.specs.append(spec)
+        (bind,) = spec.binds
+        self.files = {p.name: (p.read_bytes(), p.stat().st_mode) for p in bind.source.iterdir()}
+        self.folder = bind.source
+        self.folder_mode = bind.source.stat().st_mode
+        if spec.entrypoint[0] in self.missing:
+            raise ProgramMissingError(f"no {spec.entrypoint[0]}")
+        try:
+            yield self
+        finally:
+            self.removed += 1
+
+    def output(self):
+        if self.before:
+            self.before()
+        yield from self.pieces
+
+    def wait(self):
+        return self.ended
+
+    def kill(self):
+        self.pieces = []
+
+
+def verify(fake, **more):
+    given = {"digest": DIGEST, "host": Host(), "packed": b"zip", "clock": lambda: 1000.0}
+    return verify_image("tfenv:x", {"cell": "c"}, start=fake.start, **{**given, **more})
+
+
+def test_a_pass():
+    seen = []
+    fake = Fake(start("a", "b"), check("a"), check("b"), end("pass"))
+    report = verify(fake, on_check=lambda c: seen.append(c.name))
+    assert (report.verdict, report.exit_code, report.reason) == ("pass", 0, "")
+    assert seen == ["a", "b"]
+    assert report.facts == {"tensorflow": "2.15.1"}
+    assert (report.digest, report.started) == (DIGEST, 1_000_000)
+    assert fake.removed == 1 and not fake.folder.exists()
+
+
+def test_how_the_container_is_run():
+    fake = Fake(check("a"), end("pass"))
+    verify(fake, gpus=True, timeout=60, suite="full")
+    (spec,) = fake.specs
+    assert spec.network == "none" and spec.read_only and spec.shm_size == "2g" and spec.gpus
+    assert "/tmp" in spec.tmpfs and spec.user == ""
+    assert spec.binds[0].target == "/tfenv" and spec.binds[0].read_only
+    line = " ".join((*spec.entrypoint, *spec.command))
+    assert line == (
+        "timeout -k 10 60 python -B /tfenv/verify.pyz --declared /tfenv/declared.json --suite full"
+    )
+    assert fake.files["verify.pyz"][0] == b"zip"
+    assert json.loads(fake.files["declared.json"][0]) == {"cell": "c"}
+    # The image's user is another one than the caller.
+    assert all(mode & 0o044 == 0o044 for _, mode in fake.files.values())
+    assert fake.folder_mode & 0o055 == 0o055
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "verdict", "reason"),
+    [
+        ([check("a"), GPU_NOT_RUN, end("unverified")], 3, "unverified", "no GPU"),
+        # The suite says pass although a GPU check was not run: never a pass.
+        ([check("a"), GPU_NOT_RUN, end("pass")], 0, "unverified", "no GPU"),
+        ([check("a"), check("b", "not-run", reason="foreign image"), end("pass")], 0, "pass", ""),
+        ([end("pass")], 0, "unverified", "no check was run"),
+        ([check("b", "not-run", reason="x"), end("unverified")], 3, "unverified", "no check was run"),
+        ([check("a", "fail"), end("fail")], 1, "fail", ""),
+        ([check("a", "fail"), end("pass")], 0, "fail", ""),
+        ([check("a"), end("fail")], 1, "fail", ""),
+        ([check("a"), end("pass")], 1, "fail", ""),
+        ([check("a"), end("unverified")], 0, "fail", ""),
+        ([check("a"), end("splendid")], 0, "fail", ""),
+        ([check("a", "splendid"), end("pass")], 0, "fail", ""),
+        ([start("a", "b"), check("a"), end("pass")], 0, "fail", ""),
+        ([check("a")], 0, "fail", ""),
+        ([], 0, "fail", ""),
+        ([check("a"), json.dumps(end("pass"))[:-5]], 0, "fail", ""),
+    ],
+)
+def test_verdicts_fail_closed(events, status, verdict, reason):
+    report = verify(Fake(*events, status=status))
+    assert (report.verdict, report.reason) == (verdict, reason)
+    if verdict == "fail":
+        assert any(c.status == "fail" for c in report.checks)
+
+
+@pytest.mark.parametrize(
+    ("fake", "message"),
+    [
+        (Fake(check("a"), status=139), "exit status 139"),
+        (Fake(check("a"), status=124), "did not end within 50 s"),
+        (Fake(check("a"), status=137), "or was killed"),
+        (Fake(check("a"), status=137, oom=True), "out of memory"),
+    ],
+)
+def test_a_container_that_dies_is_a_fail_with_its_last_words(fake, message):
+    fake.pieces.append((b"", b"F tensorflow: last words\n"))
+    report = verify(fake, timeout=50)
+    assert report.verdict == "fail"
+    (finding,) = report.checks[-1].findings
+    assert message in finding.message and "last words" in finding.evidence and finding.remedy
+
+
+def test_other_output_on_stdout_is_no_event():
+    fake = Fake("hello\n", "[1]\n", '"x"\n', "{}\n", '{"event": "check"}\n', check("a"), end("pass"))
+    assert verify(fake).verdict == "pass"
+
+
+def test_the_last_line_may_lack_its_end():
+    assert verify(Fake(check("a"), json.dumps(end("pass")))).verdict == "pass"
+
+
+def test_an_image_without_timeout_or_python():
+    fake = Fake(check("a"), end("pass"), missing=("timeout", "python"))
+    assert verify(fake).verdict == "pass"
+    assert fake.specs[-1].entrypoint == ("python3",)
+    report = verify(Fake(missing=("timeout", "python", "python3")))
+    assert report.verdict == "fail"
+    assert "no python3" in report.checks[0].findings[0].evidence
+
+
+def test_timeout_without_python_tries_python3():
+    fake = Fake(status=127, stderr=b"timeout: failed to run command 'python'")
+    report = verify(fake)
+    assert [spec.command[2] for spec in fake.specs[:2]] == ["900", "900"]
+    assert [spec.command[3] for spec in fake.specs[:2]] == ["python", "python3"]
+    assert len(fake.specs) == len(commands(1, "smoke")) == fake.removed
+    assert report.verdict == "fail" and "failed to run" in report.checks[0].findings[0].evidence
+
+
+def test_a_container_that_hangs_is_killed_from_outside(monkeypatch):
+    monkeypatch.setattr("tfenv.verify._GRACE", 0)
+    killed = threading.Event()
+    fake = Fake(check("a"), end("pass"), status=137, before=lambda: killed.wait(20))
+    fake.kill = lambda: (fake.pieces.clear(), killed.set())
+    report = verify(fake, timeout=0)
+    assert killed.is_set() and report.verdict == "fail"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_removes_the_container_and_the_folder(number):
+    fake = Fake(check("a"), before=lambda: os.kill(os.getpid(), number))
+    with pytest.raises(KeyboardInterrupt):
+        verify(fake)
+    assert fake.removed == 1 and not fake.folder.exists()
+
+
+def test_no_image_and_a_distant_engine():
+    with pytest.raises(UsageError, match="no image tfenv:x"):
+        verify(Fake(), digest=None)
+    with pytest.raises(NotReadyError, match="tcp://there"):
+        verify(Fake(), endpoint="tcp://there:2376")
+
+
+def test_judge_keeps_a_reason_that_the_suite_gave():
+    outcome = Outcome()
+    old = {"event": "end", "verdict": "unverified", "facts": {}, "reason": "needs Python 3.7"}
+    assert take(outcome, json.dumps(old)) is None
+    verdict, outcome = judge(outcome, Ended(3), "", 1)
+    assert (verdict, outcome.reason) == ("unverified", "needs Python 3.7")
+
+
+def suite(folder: Path, text="print('hi')\n"):
+    (folder / "pkg/__pycache__").mkdir(parents=True)
+    (folder / "__main__.py").write_text(text)
+    (folder / "pkg/b.py").write_text("")
+    (folder / "pkg/a.py").write_text("")
+    (folder / "pkg/__pycache__/a.cpython-311.pyc").write_bytes(b"x")
+    return folder
+
+
+def test_the_same_sources_give_the_same_zipapp(tmp_path):
+    one, two = suite(tmp_path / "1"), suite(tmp_path / "2")
+    os.utime(two / "pkg/a.py", (1, 1))
+    (two / "pkg/a.py").chmod(0o600)
+    assert pack(one) == pack(two)
+    assert zipfile.ZipFile(io.BytesIO(pack(one))).namelist() == ["__main__.py", "pkg/a.py", "pkg/b.py"]
+    assert pack(suite(tmp_path / "3", "print('ho')\n")) != pack(one)
+    with pytest.raises(IntegrityError):
+        pack(tmp_path)
+
+
+def test_the_projects_suite_packs():
+    names = zipfile.ZipFile(io.BytesIO(pack())).namelist()
+    assert "__main__.py" in names and "tfenv_verify/main.py" in names
+
+
+def test_the_suite_hash_covers_code_suite_and_declaration_but_not_the_name():
+    base = suite_hash(b"a", "smoke", {"cuda": "12.2", "image": "x"})
+    assert base == suite_hash(b"a", "smoke", {"image": "y", "cuda": "12.2"})
+    assert base != suite_hash(b"b", "smoke", {"cuda": "12.2"})
+    assert base != suite_hash(b"a", "full", {"cuda": "12.2"})
+    assert base != suite_hash(b"a", "smoke", {"cuda": "12.3"})
+
+
+CELL = Cell(
+    row=Row(
+        tensorflow="2.15.1",
+        cuda_set=CudaSet(cuda="12.2", cudnn="8.9", epoch=1),
+        pythons=("3.11",),
+        bases=("debian12",),
+        default_base="debian12",
+        default_python="3.11",
+        exclude_newer="2024-03-20T00:00:00Z",
+        requirements=("tensorflow==2.15.1",),
+    ),
+    python="3.11",
+    base=Base(
+        name="debian12",
+        kind="debian",
+        suite="bookworm",
+        pythons=("3.11",),
+        cuda_from="wheels",
+        packages=(),
+        epoch=1,
+    ),
+)
+LOCK = Lock(
+    cell=CELL.name,
+    platform="linux/amd64",
+    epoch=1,
+    base_epoch=1,
+    exclude_newer="2024-03-20T00:00:00Z",
+    cuda_from="wheels",
+    template="t",
+    uv="0.8",
+    suite="bookworm",
+    debian_locked_at="2026-01-01T00:00:00Z",
+    debian=(),
+    wheels=(
+        Wheel(
+            name="nvidia-cudnn-cu12",
+            version="8.9.4.25",
+            filename="x.whl",
+            size=1,
+            sha256="0",
+            layer="cuda",
+        ),
+    ),
+    without=(Rule(what="nvidia-nccl-cu12", why="linked in"),),
+    keep=(Rule(what="*.h", why="needed"),),
+)
+COMPILED = Compiled(
+    tensorflow="2.15.1",
+    released="2024-03-08T00:00:00Z",
+    pythons=("3.11",),
+    cuda="12.2",
+    cudnn="8.9.4",
+    nccl="2.16.5",
+    nccl_how="linked",
+    sass=(),
+    ptx=(),
+    source={},
+)
+
+
+def library(name, wheel):
+    soname = f"lib{name}.so.8"
+    return Library(name=name, soname=soname, wheel=wheel, opened_by="tf", why="w", source="s")
+
+
+CUDNN, NCCL = library("cudnn", "nvidia-cudnn-cu12"), library("nccl", "nvidia-nccl-cu12")
+
+
+def test_the_declaration(snapshot):
+    declared = declared_for(CELL, LOCK, COMPILED, [CUDNN, NCCL], image="tfenv:x", environment={"A": "b"})
+    assert declared == snapshot
+    assert json.loads(json.dumps(declared)) == declared
+
+
+def test_a_library_whose_wheel_is_not_locked():
+    with pytest.raises(IntegrityError, match="lacks nvidia-cufft-cu12") as caught:
+        declared_for(CELL, LOCK, COMPILED, [CUDNN, library("cufft", "nvidia-cufft-cu12")])
+    assert "tfenv lock" in caught.value.remedy
+    from_base = replace(LOCK, cuda_from="base", wheels=())
+    (entry,) = declared_for(CELL, from_base, COMPILED, [CUDNN])["libraries"]
+    assert entry["version"] == ""
+
+
+ENGINE = Engine(kernel="6.1", server_version="26.1.5")
+CPU = "processor: 0\nmodel name\t: A CPU\nmodel name\t: A CPU\n"
+
+
+def facts(run, gpus):
+    return host_facts(run, ENGINE, gpus=gpus, cpuinfo=lambda: CPU, machine=lambda: "x86_64")
+
+
+def test_facts_of_a_host_with_and_without_gpus():
+    smi = run_of({"--query-gpu": "NVIDIA H200, 580.95.05\nNVIDIA H200, 580.95.05\n"})
+    plain = Host(kernel="6.1", machine="x86_64", cpu="A CPU", docker="26.1.5")
+    both = replace(plain, gpus=("NVIDIA H200", "NVIDIA H200"), driver="580.95.05")
+    assert facts(smi, True) == both
+    assert facts(smi, False) == plain
+    assert facts(run_of({"--query-gpu": Completed(9, "no, driver", "")}), True) == plain
+    assert facts(run_of({}), True) == plain
+
+
+@pytest.mark.engine
+def test_a_real_container_is_verified_and_removed(tmp_path):
+    events = (start("a"), check("a"), end("pass"))
+    say = "".join(json.dumps(event) + "\n" for event in events)
+    before = all_containers()
+    with built(tmp_path, say=say) as (name, digest, containers):
+        report = verify_image(
+            name, {}, digest=containers.inspect(name), host=Host(), start=containers.container
+        )
+    assert (report.verdict, report.digest) == ("pass", digest)
+    assert [c.name for c in report.checks] == ["a"]
+    assert all_containers() <= before
