@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .model import Cell, Matrix
 
 _NAME = re.compile(
-    r"(?P<release>[0-9]+(?:\.[0-9]+)*(?:(?:rc|\.post)[0-9]+)?|latest)?"
+    r"(?!-)(?P<release>[0-9]+(?:\.[0-9]+)*(?:(?:rc|\.post)[0-9]+)?|latest)?"
     r"(?:(?:^|-)cu(?P<cuda>[0-9.]+))?(?:(?:^|-)cudnn(?P<cudnn>[0-9.]+))?"
     r"(?:(?:^|-)py(?P<python>[0-9.]+))?(?:(?:^|-)(?P<base>[a-z]{3,}[0-9][0-9.]*))?"
     r"(?:-(?P<day>[0-9]{8}))?",
@@ -71,34 +71,25 @@ def resolve(matrix: Matrix, name: str) -> Cell:
     if bare in names:
         return names[bare]
     shown = repr(name if len(name) <= 80 else name[:77] + "...")
-    if why := _refused(matrix, bare):
-        raise UsageError(f"{shown} is refused:\n{why}", remedy=_remedy(bare, names))
-    fitting = _fitting(matrix, bare)
-    if fitting:
-        listed = ", ".join(fitting[:_SHOWN]) + (", ..." if len(fitting) > _SHOWN else "")
-        meaning = f"no cell is called {shown}; it could mean {listed}"
-        raise UsageError(meaning, remedy="give one of these names, or list all: tfenv list")
+    asked = parse_name(bare)
+    if asked is not None and not asked.day:
+        if fitting := [cell.name for cell in matrix.cells if _fits(asked, cell.name)]:
+            raise UsageError(
+                f"no cell is called {shown}; it could mean {_some(fitting)}",
+                remedy="give one of these names, or list all: tfenv list",
+            )
+        if refused := [f"\n  {full}: {why}" for full, why in matrix.refused if _fits(asked, full)]:
+            raise UsageError(f"{shown} is refused:{''.join(refused[:_SHOWN])}", remedy=_remedy(bare, names))
     raise UsageError(f"no cell is called {shown}", remedy=_remedy(bare, names))
 
 
-def _refused(matrix: Matrix, bare: str) -> str:
-    asked = parse_name(bare)
-    if asked is None or not (asked.release and (asked.python or asked.base or asked.cuda)):
-        return ""
-    reasons = []
-    for full, why in matrix.refused:
-        parts = parse_name(full)
-        if parts is not None and asked.fits(parts):
-            reasons.append(f"  {full}: {why}")
-    return "\n".join(reasons[:_SHOWN])
+def _fits(asked: Name, full: str) -> bool:
+    parts = parse_name(full)
+    return parts is not None and asked.fits(parts)
 
 
-def _fitting(matrix: Matrix, bare: str) -> list[str]:
-    asked = parse_name(bare)
-    if asked is None or asked.day:
-        return []
-    full = ((cell.name, parse_name(cell.name)) for cell in matrix.cells)
-    return [name for name, parts in full if parts is not None and asked.fits(parts)]
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def _remedy(bare: str, names: dict[str, Cell]) -> str:

@@ -55,7 +55,7 @@ def load_matrix(path: Path, compiled: Lookup = facts.compiled) -> Matrix:
     spec = validate(document)
     known = _facts_of(spec, compiled)
     problems = [
-        Problem(*document.value_at(where), f"{dotted(where)}: {message}")
+        Problem(*document.at(where), f"{dotted(where)}: {message}")
         for check in CHECKS
         for where, message in check(Draft(spec, known))
     ]
@@ -132,7 +132,7 @@ def _broken_default(row: RowSpec, index: int, base: str, python: str, document: 
         if wanted and wanted != given:
             where: Location = ("rows", index, key)
             message = f'found "{wanted}", of which no cell is accepted; "{given}" would do'
-            return Problem(*document.value_at(where), f"{dotted(where)}: {message}")
+            return Problem(*document.at(where), f"{dotted(where)}: {message}")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from .facts import Compiled
 from .refusals import matches, project
 from .schema import MatrixSpec
 from .versions import agrees, minor, order
-from .yamlfile import Location
+from .yamlfile import OF_KEY, Location
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def _set_names(draft: Draft) -> Iterator[Complaint]:
     for name, cuda_set in draft.spec.cuda_sets.items():
         expected = f"cu{cuda_set.cuda}-cudnn{cuda_set.cudnn}"
         if name != expected:
-            yield ("cuda_sets", name), f'found the name "{name}"; expected "{expected}"'
+            yield ("cuda_sets", name, OF_KEY), f'found the name "{name}"; expected "{expected}"'
 
 
 def _repeated(draft: Draft) -> Iterator[Complaint]:
@@ -79,19 +80,14 @@ def _declared_is_compiled(draft: Draft) -> Iterator[Complaint]:
 
 def _pinned(draft: Draft) -> Iterator[Complaint]:
     for i, row in enumerate(draft.spec.rows):
-        names = [project(text) for text in row.requirements]
-        if "tensorflow" not in names:
-            where: Location = ("rows", i, "requirements")
-            yield where, f'found no TensorFlow; expected "tensorflow=={row.tensorflow}"'
+        own = f"tensorflow=={row.tensorflow}"
+        if "tensorflow" not in map(project, row.requirements):
+            yield ("rows", i, "requirements"), f'found no TensorFlow; expected "{own}"'
         for key, texts in (("requirements", row.requirements), ("cuda_wheels", row.cuda_wheels)):
             for j, text in enumerate(texts):
-                if project(text) == "tensorflow" and not text.endswith(f"]=={row.tensorflow}"):
-                    if text == f"tensorflow=={row.tensorflow}":
-                        continue
-                    yield (
-                        ("rows", i, key, j),
-                        f'found "{text}"; expected the row\'s own release, =={row.tensorflow}',
-                    )
+                without_extras = re.sub(r"\[.*\]", "", text)
+                if project(text) == "tensorflow" and without_extras != own:
+                    yield ("rows", i, key, j), f'found "{text}"; expected the row\'s own release, "{own}"'
 
 
 def _useful_excludes(draft: Draft) -> Iterator[Complaint]:

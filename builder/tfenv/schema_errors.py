@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from .schema import EXPECTED, MatrixSpec
-from .yamlfile import Document, Location, Problem, describe, failure
+from .yamlfile import OF_KEY, Document, Location, Problem, describe, failure
 
 _REMEDY = "correct matrix.yaml; an editor that knows matrix.schema.json completes and checks it"
 
@@ -48,6 +48,8 @@ def dotted(where: Location) -> str:
     """A place in the file as people write it: ``rows[0].tensorflow``."""
     text = ""
     for part in where:
+        if part == OF_KEY:
+            break
         if isinstance(part, int):
             text += f"[{part}]"
         else:
@@ -57,20 +59,15 @@ def dotted(where: Location) -> str:
 
 
 def _problem(document: Document, details: Any) -> Problem:
-    kind, found = details["type"], details["input"]
+    kind = details["type"]
     where: Location = tuple(details["loc"])
-    of_key = bool(where) and where[-1] == "[key]"
-    if of_key:
-        where = where[:-1]
     if kind == "extra_forbidden":
         return _unknown_key(document, where)
     if kind == "missing":
-        line, column = document.value_at(where)
         message = f"{dotted(where[:-1])}: found no {where[-1]}; expected one"
-        return Problem(line, column, message)
-    line, column = document.key_at(where) if of_key else document.value_at(where)
-    message = f"{dotted(where)}: found {describe(found)}; expected {_expected(details)}"
-    return Problem(line, column, message)
+    else:
+        message = f"{dotted(where)}: found {describe(details['input'])}; expected {_expected(details)}"
+    return Problem(*document.at(where), message)
 
 
 def _expected(details: Any) -> str:
@@ -85,7 +82,7 @@ def _expected(details: Any) -> str:
 
 
 def _unknown_key(document: Document, where: Location) -> Problem:
-    line, column = document.key_at(where)
+    line, column = document.at((*where, OF_KEY))
     model = _model_at(where[:-1])
     key = str(where[-1])
     near = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.5)

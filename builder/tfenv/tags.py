@@ -25,8 +25,16 @@ TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 
 def aliases(cell: Cell, matrix: Matrix) -> tuple[str, ...]:
     """All tags that belong to a cell, the most specific first: its canonical name, which never moves."""
+    return all_aliases(matrix)[cell.name]
+
+
+def all_aliases(matrix: Matrix) -> dict[str, tuple[str, ...]]:
+    """``aliases`` of every cell, by canonical name; one pass over the matrix."""
     owned = owners(matrix)
-    return (cell.name, *(name for name in _names(cell) if owned[name] == cell))
+    return {
+        cell.name: (cell.name, *(name for name in _names(cell) if owned[name].name == cell.name))
+        for cell in matrix.cells
+    }
 
 
 def owners(matrix: Matrix) -> dict[str, Cell]:

@@ -15,7 +15,9 @@ from typing import Any
 from .errors import MatrixError
 
 MAX_BYTES = 1_000_000
+#: Keys and indices from the top; a last part ``[key]`` means the key itself, not its value.
 Location = tuple[str | int, ...]
+OF_KEY = "[key]"
 Position = tuple[int, int]
 
 
@@ -45,15 +47,13 @@ class Document:
     keys: dict[Location, Position] = field(default_factory=dict)
     values: dict[Location, Position] = field(default_factory=dict)
 
-    def value_at(self, where: Location) -> Position:
-        """Position of a value, or of the nearest thing around it that is in the file."""
+    def at(self, where: Location) -> Position:
+        """Position of a value or key, or of the nearest thing around it that is in the file."""
+        if where and where[-1] == OF_KEY and where[:-1] in self.keys:
+            return self.keys[where[:-1]]
         while where and where not in self.values:
             where = where[:-1]
         return self.values.get(where, (1, 1))
-
-    def key_at(self, where: Location) -> Position:
-        """Position of a key, or of the nearest thing around it that is in the file."""
-        return self.keys.get(where) or self.value_at(where)
 
 
 def describe(value: Any) -> str:
