@@ -1,0 +1,211 @@
+"""Facts have sources, and the decisions that follow from them are the right ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import made_up
+from tfenv import facts
+from tfenv.errors import UsageError
+from tfenv.facts import Floor, Ptx
+from tfenv.matrix import load_matrix
+from tfenv.resources import facts_dir
+from tfenv.versions import agrees, is_final, major, minor, order
+
+ROW = load_matrix(Path(__file__).resolve().parent.parent / "matrix.yaml").rows[0]
+
+
+def _data(name: str) -> Any:
+    return json.loads((facts_dir() / f"{name}.json").read_text(encoding="utf-8"))
+
+
+# --- versions --------------------------------------------------------------------------------------
+
+
+def test_versions_are_compared_as_versions() -> None:
+    assert order("2.9.3") < order("2.15.0") < order("2.15.0.post1") < order("2.15.1") < order("2.15.10")
+    assert order("2.22.0rc0") < order("2.22.0")
+    assert (minor("2.15.0.post1"), minor("2.22.0rc0"), major("12.2")) == ("2.15", "2.22", "12")
+    assert is_final("2.15.0.post1")
+    assert not is_final("2.22.0rc0")
+
+
+@pytest.mark.parametrize(
+    ("declared", "exact", "answer"),
+    [("8.9", "8.9.4", True), ("12.2", "12.2", True), ("8.9", "8.90.1", False), ("12.5.1", "12.5", False)],
+)
+def test_agrees(declared: str, exact: str, answer: bool) -> None:
+    assert agrees(declared, exact) is answer
+
+
+# --- the data --------------------------------------------------------------------------------------
+
+
+def test_every_fact_of_a_release_says_how_it_was_read() -> None:
+    for release, entry in _data("tensorflow").items():
+        assert set(entry["source"]) == set(entry) - {"source"}, release
+        assert all(len(source) > 20 for source in entry["source"].values())
+
+
+def test_every_library_says_why_and_whence() -> None:
+    entries = [e for kind in _data("libraries").values() for some in kind.values() for e in some]
+    assert all(len(e["why"]) > 10 and len(e["source"]) > 20 for e in entries)
+
+
+def test_every_table_of_drivers_has_a_source() -> None:
+    for name, table in _data("drivers").items():
+        assert table["source"].startswith("https://docs.nvidia.com/"), name
+        assert table["rows"]
+
+
+def test_newer_cuda_never_needs_an_older_driver() -> None:
+    rows = _data("drivers")["toolkit"]["rows"]
+    drivers = [order(rows[cuda]["GA"]) for cuda in sorted(rows, key=order)]
+    assert drivers == sorted(drivers)
+    for updates in rows.values():
+        assert [order(d) for d in updates.values()] == sorted(order(d) for d in updates.values())
+
+
+def test_newer_ptx_never_needs_an_older_cuda() -> None:
+    rows = _data("drivers")["ptx"]["rows"]
+    first = [order(rows[isa]) for isa in sorted(rows, key=order)]
+    assert first == sorted(first)
+
+
+def test_every_ptx_of_a_release_has_a_driver() -> None:
+    for release in facts.releases():
+        found = facts.compiled(release)
+        assert facts.floors(found, found.cuda)
+
+
+# --- compiled for ----------------------------------------------------------------------------------
+
+
+def test_what_2_15_1_was_compiled_for() -> None:
+    found = facts.compiled("2.15.1")
+    assert (found.cuda, found.cudnn) == ("12.2", "8.9.4")
+    assert (found.nccl, found.nccl_how) == ("2.16.5", "linked")
+    assert found.pythons == ("3.9", "3.10", "3.11")
+
+
+def test_an_unknown_release_says_what_is_known() -> None:
+    with pytest.raises(UsageError) as caught:
+        facts.compiled("2.98.0")
+    assert "2.98.0" in caught.value.message
+    assert "2.15.1" in caught.value.remedy
+
+
+# --- libraries -------------------------------------------------------------------------------------
+
+
+def test_the_libraries_of_cuda_12_and_cudnn_8() -> None:
+    found = {library.name: library.soname for library in facts.libraries("12", "8")}
+    assert found == {
+        "cudart": "libcudart.so.12",
+        "cublas": "libcublas.so.12",
+        "cublasLt": "libcublasLt.so.12",
+        "cufft": "libcufft.so.11",
+        "curand": "libcurand.so.10",
+        "cusolver": "libcusolver.so.11",
+        "cusparse": "libcusparse.so.12",
+        "cupti": "libcupti.so.12",
+        "nvJitLink": "libnvJitLink.so.12",
+        "nvrtc": "libnvrtc.so.12",
+        "cudnn": "libcudnn.so.8",
+        "cudnn_ops_infer": "libcudnn_ops_infer.so.8",
+        "cudnn_ops_train": "libcudnn_ops_train.so.8",
+        "cudnn_cnn_infer": "libcudnn_cnn_infer.so.8",
+        "cudnn_cnn_train": "libcudnn_cnn_train.so.8",
+        "cudnn_adv_infer": "libcudnn_adv_infer.so.8",
+        "cudnn_adv_train": "libcudnn_adv_train.so.8",
+    }
+    assert {lib.wheel for lib in facts.libraries("12", "8") if "cudnn" in lib.name} == {"nvidia-cudnn-cu12"}
+
+
+def test_no_library_is_left_out_of_the_image() -> None:
+    from fnmatch import fnmatchcase
+
+    for library in facts.libraries("12", "8"):
+        folder = library.wheel.removeprefix("nvidia-").removesuffix("-cu12").replace("-", "_")
+        path = f"nvidia/{folder}/lib/{library.soname}"
+        assert not [rule.what for rule in ROW.trim if fnmatchcase(path, rule.what)]
+        assert library.wheel not in {rule.what for rule in ROW.cuda_set.without}
+
+
+@pytest.mark.parametrize(("cuda", "cudnn"), [("10", "8"), ("12", "7")])
+def test_unknown_libraries(cuda: str, cudnn: str) -> None:
+    with pytest.raises(UsageError, match="are not known"):
+        facts.libraries(cuda, cudnn)
+
+
+# --- drivers ---------------------------------------------------------------------------------------
+
+
+def test_the_drivers_of_the_row() -> None:
+    low, high = facts.driver_floor(ROW)
+    assert (low.since, low.driver, low.cuda) == ("0", "525.60.13", "12.0")
+    assert (high.since, high.driver, high.cuda) == ("9.0", "530.30.02", "12.1")
+    assert "PTX 8.1" in high.why
+
+
+def test_the_expression_of_the_row() -> None:
+    assert facts.require_cuda(ROW) == "cuda>=12.1 cuda>=12.0,arch<9.0"
+
+
+def test_without_ptx_there_is_one_floor() -> None:
+    floors = facts.floors(replace(made_up("2.15.1"), ptx=()), "12.2")
+    assert [floor.driver for floor in floors] == ["525.60.13"]
+    assert facts.require_expression(floors) == "cuda>=12.0"
+
+
+def test_old_ptx_raises_no_floor() -> None:
+    old = replace(made_up("2.15.1"), ptx=(Ptx(since="8.0", isa="7.1", what="some"),))
+    assert len(facts.floors(old, "12.2")) == 1
+
+
+@pytest.mark.parametrize(("cuda", "isa"), [("99.0", "8.1"), ("12.2", "99.9")])
+def test_unknown_drivers(cuda: str, isa: str) -> None:
+    odd = replace(made_up("2.15.1"), ptx=(Ptx(since="9.0", isa=isa, what="some"),))
+    with pytest.raises(UsageError, match="is not known"):
+        facts.floors(odd, cuda)
+
+
+def _runtime_accepts(expression: str, cuda: str, arch: str) -> bool:
+    """What NVIDIA's container runtime does: a space is *or*, a comma is *and*."""
+
+    def holds(condition: str) -> bool:
+        match = re.fullmatch(r"(cuda|arch)(>=|<)([0-9.]+)", condition)
+        assert match, condition
+        have = order({"cuda": cuda, "arch": arch}[match[1]])
+        return have >= order(match[3]) if match[2] == ">=" else have < order(match[3])
+
+    return any(all(holds(c) for c in term.split(",")) for term in expression.split(" "))
+
+
+ARCHS = ["3.5", "5.0", "6.1", "7.5", "8.0", "8.9", "9.0", "10.0", "12.0"]
+CUDAS = ["11.8", "12.0", "12.1", "12.2", "12.3", "12.5", "12.8", "13.0"]
+
+
+@given(
+    st.dictionaries(st.sampled_from(ARCHS), st.sampled_from(CUDAS), max_size=4),
+    st.sampled_from(ARCHS),
+    st.sampled_from(CUDAS),
+)
+def test_the_expression_accepts_what_the_floors_do(needs: dict[str, str], arch: str, cuda: str) -> None:
+    floors = [Floor(since="0", cuda="12.0", driver="525.60.13", why="the major version")]
+    for since in sorted(needs, key=order):
+        floors.append(Floor(since=since, cuda=needs[since], driver="1", why="only PTX"))
+    expression = facts.require_expression(tuple(floors))
+    mine = next(floor for floor in reversed(floors) if order(floor.since) <= order(arch))
+    highest = max(order(floor.cuda) for floor in floors)
+    wanted = order(cuda) >= order(mine.cuda) or order(cuda) >= highest
+    assert _runtime_accepts(expression, cuda, arch) is wanted
+    assert expression.startswith("cuda>=")  # the runtime then advises to update the driver
+    assert all(len(condition) < 128 for condition in re.split("[ ,]", expression))
