@@ -143,8 +143,11 @@ def _work(
         try:
             session = session or job.session()
             _fetch(job, session, item)
+        except _GoneError as error:
+            results.put((item, error))
         except BaseException as error:
             results.put((item, error))
+            job.stop.set()  # after the reason is handed over: the others only say "stopped"
         else:
             results.put((item, None))
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-from tfenv.errors import NotReadyError, UsageError
+from tfenv.errors import UsageError
 from tfenv.lockfile import LOCK_NAME, REQUIREMENTS_NAME, dump_lock, requirements_lock
 from tfenv.model import Cell, DebianPackage, Lock, Wheel
 
@@ -124,7 +124,7 @@ def make_lock(
 def with_todays_debian(lock: Lock, resolvers: Resolvers, packages: tuple[str, ...]) -> Lock:
     """The lock with the mirror's versions of today, for ``up`` when locked ones are gone."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    debian = resolvers.debian(lock.suite, packages)
+    debian = tuple(sorted(resolvers.debian(lock.suite, packages), key=lambda p: p.name))
     return replace(lock, debian=debian, debian_locked_at=now)
 
 
@@ -133,26 +133,10 @@ def write_lock(lock: Lock, images_dir: Path) -> Path:
 
     Both are written aside first, so that a full disk or a kill leaves the old pair or the new one.
     """
+    from tfenv.files import write_all
+
     folder = images_dir / lock.cell
-    texts = {REQUIREMENTS_NAME: requirements_lock(lock), LOCK_NAME: dump_lock(lock)}
-    aside = {folder / name: folder / f".{name}.{os.getpid()}.tmp" for name in texts}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for target, temporary in aside.items():
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(texts[target.name])
-                file.flush()
-                os.fsync(file.fileno())
-        for target, temporary in aside.items():
-            temporary.replace(target)
-    except OSError as error:
-        raise NotReadyError(
-            f"cannot write the lock to {folder}: {error.strerror or error}",
-            remedy="free space or change the folder's permissions; the old lock is untouched",
-        ) from error
-    finally:
-        for temporary in aside.values():
-            temporary.unlink(missing_ok=True)
+    write_all(folder, {REQUIREMENTS_NAME: requirements_lock(lock), LOCK_NAME: dump_lock(lock)})
     return folder / LOCK_NAME
 
 

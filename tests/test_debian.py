@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfenv.debian import (
+    Mirrors,
+    apt_proxies,
+    deb_urls,
+    essential_closure,
+    find_mirrors,
+    glibc_level,
+    parse_stanzas,
+    resolve_debian,
+)
+from tfenv.errors import NotReadyError, TfenvError, UsageError
+from tfenv.model import DebianPackage
+
+MIRRORS = Mirrors(debian="http://m.example/debian", security="http://m.example/debian-security", keyring="/k")
+
+
+def mirrors(files: dict[str, str], **env: str) -> Mirrors:
+    folder = "/etc/apt/sources.list.d/"
+    names = sorted(f.removeprefix(folder) for f in files if f.startswith(folder))
+    return find_mirrors(env, files.get, lambda _: names)
+
+
+DEB822 = """\
+# the usual
+Types: deb deb-src
+# a comment between
+URIs: http://deb.domain.example/debian
+ http://second.example/debian
+Suites: trixie
+Components: main
+Signed-By: /usr/share/keyrings/d.gpg
+
+Types: deb
+URIs: http://deb.domain.example/debian-security/
+Suites: trixie-security
+
+Types: deb
+URIs: https://vendor.example/apt
+Suites: x
+"""
+
+
+def test_mirrors_of_deb822_sources() -> None:
+    found = mirrors({"/etc/apt/sources.list.d/debian.sources": DEB822})
+    assert found == Mirrors(
+        debian="http://deb.domain.example/debian",
+        security="http://deb.domain.example/debian-security",
+        snapshot="http://snapshot.domain.example",
+        keyring="/usr/share/keyrings/d.gpg",
+    )
+
+
+def test_mirrors_of_one_line_sources() -> None:
+    text = (
+        "# deb http://off.example/debian x main\n"
+        "deb-src http://src.example/debian x main\n"
+        "deb [arch=amd64 signed-by=/k.gpg] https://own.example/path/debian x main\n"
+    )
+    found = mirrors({"/etc/apt/sources.list": text})
+    assert found.debian == "https://own.example/path/debian"
+    assert found.security == "https://own.example/path/debian-security"
+    assert found.keyring == "/k.gpg"
+    assert found.snapshot is None  # no guess for a mirror that is not the distribution's own
+
+
+def test_mirror_lists_are_followed() -> None:
+    files = {
+        "/etc/apt/sources.list": "deb mirror+file:/etc/apt/mirrors/d.list x main\n",
+        "/etc/apt/mirrors/d.list": "# list\nhttps://one.example/debian\tpriority:1\n",
+    }
+    assert mirrors(files).debian == "https://one.example/debian"
+
+
+def test_disabled_and_foreign_sources_do_not_count() -> None:
+    disabled = DEB822.replace("Types: deb\n", "Types: deb\nEnabled: no\n").replace(
+        "Types: deb deb-src", "Types: deb-src"
+    )
+    for files in (
+        {},
+        {"/etc/apt/sources.list.d/d.sources": disabled},
+        {"/etc/apt/sources.list": "deb http://archive.example/ubuntu noble main\n"},
+        {"/etc/apt/sources.list.d/d.disabled": DEB822},
+    ):
+        with pytest.raises(NotReadyError, match="no Debian mirror") as caught:
+            mirrors(files)
+        assert "TFENV_DEBIAN_MIRROR" in caught.value.remedy
+
+
+def test_the_users_variables_win() -> None:
+    files = {"/etc/apt/sources.list.d/debian.sources": DEB822}
+    found = mirrors(files, TFENV_DEBIAN_MIRROR="http://mine.example/debian/")
+    assert (found.debian, found.security) == (
+        "http://mine.example/debian",
+        "http://mine.example/debian-security",
+    )
+    assert found.keyring is None
+    found = mirrors(
+        {},
+        TFENV_DEBIAN_MIRROR="http://mine.example/debian",
+        TFENV_DEBIAN_SECURITY_MIRROR="http://sec.example/debian-security",
+        TFENV_DEBIAN_SNAPSHOT="http://snap.example/",
+    )
+    assert found.security == "http://sec.example/debian-security"
+    assert found.snapshot == "http://snap.example"
+
+
+def deb(name: str = "a", version: str = "1", **more: Any) -> DebianPackage:
+    values: dict[str, Any] = {
+        "architecture": "amd64",
+        "archive": "debian",
+        "path": f"pool/main/a/{name}_{version}_amd64.deb",
+        "size": 1,
+        "sha256": "0" * 64,
+        "essential": False,
+    }
+    return DebianPackage(name=name, version=version, **{**values, **more})
+
+
+def test_a_deb_is_looked_for_on_the_mirror_and_then_in_snapshots() -> None:
+    security = deb(archive="debian-security", path="pool/updates/main/a/a_1+b~1_amd64.deb")
+    own = Mirrors(debian="http://d", security="http://s", snapshot="http://snap")
+    file = "pool/updates/main/a/a_1%2bb%7e1_amd64.deb"
+    assert deb_urls(security, own, "2025-11-30T11:00:00Z") == (
+        f"http://s/{file}",
+        f"http://snap/archive/debian-security/20251130T110000Z/{file}",
+        f"http://snap/archive/debian-security/20251201T110000Z/{file}",
+    )
+    assert len(deb_urls(security, MIRRORS, "2025-11-30T11:00:00Z")) == 1
+
+
+STANZAS = """\
+Package: base
+Version: 1:1.0+b1
+Architecture: amd64
+Essential: yes
+Pre-Depends: libc6 (>= 2.34), gawk | awk
+Depends: debconf-2.0:any | debconf
+Filename: pool/main/b/base_1.0+b1_amd64.deb
+Size: 11
+SHA256: {}
+Description: two
+ lines: here
+
+Package: libc6
+Version: 2.36-9
+Architecture: amd64
+Filename: pool/main/l/libc6_2.36-9_amd64.deb
+Size: 12
+SHA256: {}
+
+Package: mawk
+Version: 1
+Architecture: amd64
+Provides: awk
+Depends: base
+Filename: pool/main/m/mawk_1_amd64.deb
+Size: 13
+SHA256: {}
+
+Package: cdebconf
+Version: 1
+Architecture: all
+Provides: debconf-2.0 (= 2)
+Filename: pool/main/c/cdebconf_1_all.deb
+Size: 14
+SHA256: {}
+
+Package: python3.11
+Version: 3.11~1
+Architecture: amd64
+Depends: libc6
+Filename: pool/updates/main/p/python3.11_3.11~1_amd64.deb
+Size: 15
+SHA256: {}
+""".format(*(c * 64 for c in "abcde"))
+
+URIS = """\
+'http://m.example/debian/pool/main/p/python3.11_3.11%7e0_amd64.deb' odd line
+'http://m.example/debian-security/pool/updates/main/p/p3.11_3.11%7e1_amd64.deb' python3.11_3.11~1_amd64.deb 15
+'http://m.example/debian/pool/main/b/base_1.0%2bb1_amd64.deb' base_1%3a1.0+b1_amd64.deb 11 MD5Sum:0
+'http://m.example/debian/pool/main/l/libc6_2.36-9_amd64.deb' libc6_2.36-9_amd64.deb 12 MD5Sum:0
+'http://m.example/debian/pool/main/m/mawk_1_amd64.deb' mawk_1_amd64.deb 13 MD5Sum:0
+'http://m.example/debian/pool/main/c/cdebconf_1_all.deb' cdebconf_1_all.deb 14 MD5Sum:0
+"""
+
+
+def test_stanzas_ignore_continuation_lines() -> None:
+    base = next(iter(parse_stanzas(STANZAS)))
+    assert base["Version"] == "1:1.0+b1"
+    assert " lines" not in base
+    assert list(parse_stanzas("")) == []
+
+
+def test_the_essential_closure_follows_alternatives_and_provides() -> None:
+    stanzas = list(parse_stanzas(STANZAS))
+    assert essential_closure(stanzas) == {"base", "libc6", "mawk", "cdebconf"}
+    assert essential_closure(s for s in stanzas if s["Package"] != "base") == frozenset()
+
+
+class FakeApt:
+    """Answers as apt does; keeps what the scratch root held."""
+
+    def __init__(self, fail: str = "", settings: str = "", absent: bool = False) -> None:
+        self.fail, self.settings, self.absent = fail, settings, absent
+        self.calls: list[list[str]] = []
+        self.conf = self.sources = ""
+
+    def __call__(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if self.absent:
+            raise FileNotFoundError(2, "No such file", command[0])
+        self.calls.append(list(command))
+        out, code, err = "", 0, ""
+        if command[0] == "apt-config":
+            out = self.settings
+        else:
+            conf = Path(options["env"]["APT_CONFIG"])
+            self.conf, self.sources = conf.read_text(), (conf.parent / "sources.list").read_text()
+            if self.fail:
+                code, err = 100, self.fail
+            elif "install" in command:
+                out = URIS
+            elif command[0] == "apt-cache":
+                out = STANZAS
+        return subprocess.CompletedProcess(list(command), code, out, err)
+
+
+def resolve(apt: FakeApt) -> tuple[DebianPackage, ...]:
+    return resolve_debian("bookworm", ["python3.11"], {"PATH": "/bin"}, apt, mirrors=MIRRORS)
+
+
+def test_packages_are_locked_by_name_with_archive_path_and_hash() -> None:
+    packages = resolve(FakeApt())
+    assert [p.name for p in packages] == ["base", "cdebconf", "libc6", "mawk", "python3.11"]
+    assert packages[0] == DebianPackage(
+        name="base",
+        version="1:1.0+b1",
+        architecture="amd64",
+        archive="debian",
+        path="pool/main/b/base_1.0+b1_amd64.deb",
+        size=11,
+        sha256="a" * 64,
+        essential=True,
+    )
+    python = packages[-1]
+    assert (python.archive, python.essential, python.version) == ("debian-security", False, "3.11~1")
+    assert packages == resolve(FakeApt())
+
+
+def test_apt_sees_the_scratch_root_only() -> None:
+    apt = FakeApt(
+        settings='Acquire::http::Proxy "http://p.example:3142";\n'
+        'APT::Update::Post-Invoke:: "rm -rf /";\nDir::Etc::parts "/etc/apt/apt.conf.d";\n'
+    )
+    resolve(apt)
+    assert apt.sources.splitlines() == [
+        "deb [signed-by=/k arch=amd64] http://m.example/debian bookworm main",
+        "deb [signed-by=/k arch=amd64] http://m.example/debian bookworm-updates main",
+        "deb [signed-by=/k arch=amd64] http://m.example/debian-security bookworm-security main",
+    ]
+    assert 'Acquire::http::Proxy "http://p.example:3142";' in apt.conf
+    assert "Post-Invoke" not in apt.conf
+    assert "/etc/apt" not in apt.conf
+    install = next(c for c in apt.calls if "install" in c)
+    assert install[-3:] == ["install", "?essential", "python3.11"]
+    shown = next(c for c in apt.calls if c[0] == "apt-cache")
+    assert "base=1:1.0+b1" in shown
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "says"),
+    [
+        ("E: Unable to locate package pythn3.11", UsageError, "pythn3.11"),
+        ("Err:1 http://u:p@m.example x\n  Could not resolve 'm.example'", NotReadyError, "reached"),
+        ("W: GPG error: NO_PUBKEY 0E98404D386FA1D9", NotReadyError, "signature"),
+        ("E: something else", TfenvError, "something else"),
+    ],
+)
+def test_apts_reason_is_told(output: str, kind: type[TfenvError], says: str) -> None:
+    with pytest.raises(TfenvError) as caught:
+        resolve(FakeApt(fail=output))
+    assert type(caught.value) is kind
+    assert says in caught.value.message
+    assert "u:p@" not in caught.value.message
+
+
+def test_without_apt_the_remedy_is_another_machine() -> None:
+    with pytest.raises(NotReadyError, match="resolved with apt"):
+        resolve(FakeApt(absent=True))
+
+
+def test_apts_proxies() -> None:
+    settings = 'Acquire::http::Proxy "http://p:1";\nAcquire::https::Proxy "DIRECT";\nAcquire::http "";\n'
+    assert apt_proxies({}, FakeApt(settings=settings)) == {"http": "http://p:1"}
+    assert apt_proxies({}, FakeApt(absent=True)) == {}
+
+
+def test_wheels_follow_the_bases_glibc() -> None:
+    assert glibc_level([deb(), deb("libc6", "2.36-9+deb12u14")]) == "x86_64-manylinux_2_36"
+    with pytest.raises(TfenvError, match="no libc6"):
+        glibc_level([deb()])

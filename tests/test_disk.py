@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_lockfile import LOCK
+from tfenv.disk import RESERVE, check_all, check_space, estimate
+from tfenv.errors import NotReadyError
+
+
+def test_enough_space_passes_and_too_little_says_how_much(tmp_path: Path) -> None:
+    check_space(tmp_path, 5_000_000_000, lambda _: 5_000_000_000)
+    with pytest.raises(NotReadyError, match=r"the store: 5\.0 GB needed at .*, 4\.9 GB free") as caught:
+        check_space(tmp_path, 5_000_000_000, lambda _: 4_900_000_000, what="the store")
+    assert "tfenv gc" in caught.value.remedy
+    assert "docker builder prune" in caught.value.remedy
+
+
+def test_a_folder_that_is_not_there_yet_is_measured_at_its_parent(tmp_path: Path) -> None:
+    asked: list[Path] = []
+
+    def probe(folder: Path) -> int:
+        asked.append(folder)
+        return 1
+
+    check_space(tmp_path / "a" / "b", 1, probe)
+    assert asked == [tmp_path]
+
+
+def test_the_real_disk_is_asked(tmp_path: Path) -> None:
+    check_space(tmp_path, 1)
+    with pytest.raises(NotReadyError):
+        check_space(tmp_path, 10**18)
+
+
+def test_folders_on_one_disk_share_it(tmp_path: Path) -> None:
+    needs = {tmp_path / "store": 6, tmp_path / "engine": 5}
+    check_all(needs, lambda _: 11, lambda _: 1)
+    with pytest.raises(NotReadyError, match=r"store and .*engine"):
+        check_all(needs, lambda _: 10, lambda _: 1)
+    (tmp_path / "store").mkdir()
+    check_all(needs, lambda _: 6, lambda folder: 1 if folder.name == "store" else 2)
+
+
+def test_what_is_in_the_store_is_not_counted_again() -> None:
+    nothing = estimate(LOCK, lambda _sha, _size: False)
+    everything = estimate(LOCK, lambda _sha, _size: True)
+    # Equal content counts once: all three wheels share a hash here, and both .debs.
+    assert nothing.store - everything.store == 5 + 7
+    assert nothing.engine == everything.engine > RESERVE

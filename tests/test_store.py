@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.store import Store, default_store
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def put(store: Store, data: bytes) -> str:
+    with store.temp() as file:
+        file.write_bytes(data)
+        store.add(file, sha(data))
+    return sha(data)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_a_blob_is_found_by_hash_and_size(store: Store) -> None:
+    digest = put(store, b"wheel")
+    assert store.has(digest)
+    assert store.has(digest, 5)
+    assert store.path(digest).read_bytes() == b"wheel"
+    assert not list(store.tmp_dir.iterdir())
+
+
+def test_a_cut_off_blob_counts_as_absent(store: Store) -> None:
+    digest = put(store, b"wheel")
+    store.path(digest).write_bytes(b"whe")
+    assert not store.has(digest, 5)
+    assert not store.has(sha(b"other"))
+
+
+def test_wrong_content_is_refused_and_not_stored(store: Store) -> None:
+    with store.temp() as file:
+        file.write_bytes(b"altered")
+        with pytest.raises(IntegrityError, match=r"x\.whl: its sha256 is .*, expected"):
+            store.add(file, sha(b"wheel"), name="x.whl")
+    assert not store.has(sha(b"wheel"))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "", "A" * 64, "ab"])
+def test_what_is_no_sha256_names_no_path(store: Store, name: str) -> None:
+    with pytest.raises(ValueError, match="not a sha256"):
+        store.path(name)
+
+
+def test_a_temporary_file_goes_away_on_failure(store: Store) -> None:
+    with pytest.raises(RuntimeError), store.temp() as file:
+        assert file.parent == store.tmp_dir
+        raise RuntimeError
+    assert not list(store.tmp_dir.iterdir())
+
+
+def test_records_are_read_back_and_damage_is_no_record(store: Store) -> None:
+    key = sha(b"inputs")
+    assert store.read_record(key) is None
+    store.write_record(key, {"digest": "sha256:x", "size": 3})
+    assert store.read_record(key) == {"digest": "sha256:x", "size": 3}
+    (store.builds_dir / f"{key}.json").write_text('{"digest": ')
+    assert store.read_record(key) is None
+    (store.builds_dir / f"{key}.json").write_text("[1]")
+    assert store.read_record(key) is None
+
+
+def test_gc_removes_what_is_not_kept_and_says_how_much(store: Store) -> None:
+    kept, dropped = put(store, b"kept"), put(store, b"dropped")
+    store.logs_dir.mkdir()
+    (store.logs_dir / "build.log").write_bytes(b"12345")
+    store.write_record(sha(b"a"), {"archive": kept})
+    store.write_record(sha(b"b"), {"archive": dropped})
+    planned = store.gc({kept}, dry_run=True)
+    assert store.has(dropped)
+    assert store.gc({kept}) == planned
+    assert planned.files == 3
+    assert planned.bytes >= len(b"dropped") + 5
+    assert store.has(kept)
+    assert not store.has(dropped)
+    assert store.read_record(sha(b"a")) is not None
+    assert store.read_record(sha(b"b")) is None
+    assert store.gc({kept}).files == 0
+
+
+def test_gc_removes_stale_temporary_files_only(store: Store) -> None:
+    store.tmp_dir.mkdir(parents=True)
+    for name in ("100-living", "200-dead", f"{sha(b'x')}.part", f"{sha(b'old')}.part"):
+        (store.tmp_dir / name).write_bytes(b"x")
+    os.utime(store.tmp_dir / f"{sha(b'old')}.part", (0, 0))
+    now = (store.tmp_dir / "100-living").stat().st_mtime + 60
+    store.gc(set(), now=lambda: now, alive=lambda pid: pid == 100)
+    assert {f.name for f in store.tmp_dir.iterdir()} == {"100-living", f"{sha(b'x')}.part"}
+    store.gc(set(), now=lambda: now + 2 * 86400, alive=lambda pid: True)
+    assert not list(store.tmp_dir.iterdir())
+
+
+def test_the_lock_is_reentrant_and_released(store: Store) -> None:
+    with store.lock(), store.lock():
+        pass
+    said: list[str] = []
+    with Store(store.root, say=said.append).lock():
+        pass
+    assert said == []
+
+
+def test_a_second_process_waits_and_says_for_whom(store: Store) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tfenv.store import Store\n"
+        f"s = Store(Path({str(store.root)!r}), say=lambda m: print(m, flush=True))\n"
+        "with s.lock(): print('mine', flush=True)"
+    )
+    with store.lock():
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == f"waiting for another tfenv, pid {os.getpid()}\n"
+    assert child.communicate(timeout=60)[0] == "mine\n"
+
+
+def test_a_store_that_cannot_be_written_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    broken = Store(tmp_path / "file" / "store")
+    with pytest.raises(NotReadyError, match="cannot write") as caught, broken.lock():
+        pass
+    assert "TFENV_CACHE" in caught.value.remedy
+    with pytest.raises(NotReadyError), broken.temp():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("env", "root"),
+    [
+        ({"TFENV_CACHE": "/c", "XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/c"),
+        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/tfenv"),
+        ({"HOME": "/h", "TFENV_CACHE": ""}, "/h/.cache/tfenv"),
+    ],
+)
+def test_where_the_store_is(env: dict[str, str], root: str) -> None:
+    assert default_store(env).root == Path(root)
