@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import io
+import json
 import os
+import tarfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import docker.errors
 import pytest
 import requests
 import tiny
+from tfenv import oci
 from tfenv.buildx import build_argv, run_build
 from tfenv.container import (
     Bind,
@@ -29,11 +33,16 @@ NOT_FOUND = docker.errors.ImageNotFound("no such image")
 class Api:
     """An engine in memory: images by id, tags by name."""
 
-    def __init__(self, images=(), tags=None, keeps=None):
+    def __init__(self, images=(), tags=None, keeps=None, containerd=True):
+        self.containerd = containerd
         self.images, self.tags = set(images), dict(tags or {})
         self.keeps = keeps  # the id that a loaded archive gets
         self.timeout = 60
         self.said = []
+
+    def info(self):
+        kind = "io.containerd.snapshotter.v1" if self.containerd else "x"
+        return {"DriverStatus": [["driver-type", kind]]}
 
     def inspect_image(self, name):
         found = self.tags.get(name, name)
@@ -52,7 +61,7 @@ class Api:
 
     def load_image(self, stream):
         self.timeout_while_loading = self.timeout
-        assert b"".join(stream)
+        self.loaded = b"".join(stream)
         if self.keeps:
             self.images.add(self.keeps)
         yield from self.said
@@ -92,8 +101,6 @@ def test_a_tag_is_removed_once():
 
 
 def test_load_gives_the_digest_and_waits_without_limit(tmp_path):
-    from tfenv import oci
-
     path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
     archive, seen = oci.describe(path), []
     for known in (archive.manifest_digest, archive.config_digest):
@@ -102,6 +109,20 @@ def test_load_gives_the_digest_and_waits_without_limit(tmp_path):
         assert (api.timeout_while_loading, api.timeout) == (None, 60)
         assert api.tags == {}
     assert seen[-1] == path.stat().st_size
+
+
+def test_the_older_image_store_gets_the_manifest_that_it_needs(tmp_path):
+    path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
+    archive = oci.describe(path)
+    api = Api(keeps=archive.config_digest, containerd=False)
+    assert Containers(api).load(path) == archive.config_digest
+    with tarfile.open(fileobj=io.BytesIO(api.loaded)) as tar:
+        (entry,) = json.load(tar.extractfile("manifest.json"))
+        names = tar.getnames()
+    assert {entry["Config"], *entry["Layers"], "index.json"} <= set(names)
+    new = Api(keeps=archive.manifest_digest)
+    Containers(new).load(path)
+    assert new.loaded == path.read_bytes()
 
 
 def test_load_of_something_else_or_with_an_error(tmp_path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -193,8 +195,9 @@ class Containers:
             IntegrityError: the archive is not usable, or the engine holds another image after it.
         """
         described = oci.describe(archive)
+        head = b"" if self._keeps_oci() else _docker_manifest(described)
         with archive.open("rb") as stream, self._patient(), explained():
-            for line in self._api.load_image(_Counting(stream, on_bytes)):
+            for line in self._api.load_image(_Counting(stream, on_bytes, head)):
                 if "error" in line:
                     raise explain_api(str(line["error"]))
         known = (described.manifest_digest, described.config_digest)
@@ -205,6 +208,11 @@ class Containers:
                 remedy="check the engine: `docker info` should show driver-type io.containerd.snapshotter.v1",
             )
         return found
+
+    def _keeps_oci(self) -> bool:
+        with explained():
+            status = self._api.info().get("DriverStatus") or ()
+            return ["driver-type", "io.containerd.snapshotter.v1"] in [list(pair) for pair in status]
 
     @contextmanager
     def _patient(self) -> Iterator[None]:
@@ -319,20 +327,33 @@ class Containers:
         return ended, b"".join(out for out, _ in pieces), b"".join(err for _, err in pieces)
 
 
-class _Counting:
-    """A file that tells how far it was read."""
+def _docker_manifest(archive: oci.Archive) -> bytes:
+    """A tar member that Docker's older image store needs to read an OCI archive."""
 
-    def __init__(self, stream: IO[bytes], on_bytes: Callable[[int], None]) -> None:
+    def blob(digest: str) -> str:
+        return f"blobs/sha256/{digest.removeprefix('sha256:')}"
+
+    layers = [blob(layer.digest) for layer in archive.layers]
+    entry = {"Config": blob(archive.config_digest), "RepoTags": None, "Layers": layers}
+    data = json.dumps([entry]).encode()
+    info = tarfile.TarInfo("manifest.json")
+    info.size = len(data)
+    return info.tobuf() + data + b"\0" * (-len(data) % tarfile.BLOCKSIZE)
+
+
+class _Counting:
+    """A file with ``head`` before it, that tells how far it was read."""
+
+    def __init__(self, stream: IO[bytes], on_bytes: Callable[[int], None], head: bytes) -> None:
         self._stream = stream
         self._on_bytes = on_bytes
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._on_bytes(self._stream.tell())
-        return data
+        self._head = head
 
     def __iter__(self) -> Iterator[bytes]:
-        while data := self.read(1 << 20):
+        if self._head:
+            yield self._head
+        while data := self._stream.read(1 << 20):
+            self._on_bytes(self._stream.tell())
             yield data
 
 
