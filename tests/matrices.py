@@ -65,6 +65,7 @@ def made_up(tensorflow: str, **changes: Any) -> Compiled:
         "cudnn": "8.9.4",
         "nccl": "2.16.5",
         "nccl_how": "linked",
+        "nccl_sass": ("5.0",),
         "sass": ("5.0",),
         "ptx": (Ptx(since="9.0", isa="8.1", what="every kernel"),),
         "source": {},

@@ -92,6 +92,7 @@ def test_what_2_15_1_was_compiled_for() -> None:
     found = facts.compiled("2.15.1")
     assert (found.cuda, found.cudnn) == ("12.2", "8.9.4")
     assert (found.nccl, found.nccl_how) == ("2.16.5", "linked")
+    assert found.nccl_sass[-1] == "8.0"  # and so its collectives cannot run on 9.0
     assert found.pythons == ("3.9", "3.10", "3.11")
 
 

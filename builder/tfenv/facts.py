@@ -40,7 +40,8 @@ class Compiled:
     Args:
         released: RFC 3339 time of the upload; pythons: versions it has wheels for.
         cuda: ``12.2``; cudnn: ``8.9.4``, the lowest cuDNN it accepts within the major version.
-        nccl: its version; nccl_how: ``linked`` in, or ``loaded`` from outside.
+        nccl: its version; nccl_how: ``linked`` in, or ``loaded`` from outside; nccl_sass: compute
+            capabilities that a linked one has machine code for.
         sass: compute capabilities with machine code for every kernel; ptx: what is only PTX.
         source: how each of these was read.
     """
@@ -52,6 +53,7 @@ class Compiled:
     cudnn: str
     nccl: str
     nccl_how: str
+    nccl_sass: tuple[str, ...]
     sass: tuple[str, ...]
     ptx: tuple[Ptx, ...]
     source: dict[str, str]
@@ -114,6 +116,7 @@ def compiled(tensorflow: str) -> Compiled:
         cudnn=facts["cudnn"],
         nccl=facts["nccl"]["version"],
         nccl_how=facts["nccl"]["how"],
+        nccl_sass=tuple(facts["nccl"].get("sass", ())),
         sass=tuple(facts["sass"]),
         ptx=tuple(Ptx(since=p["from"], isa=p["isa"], what=p["what"]) for p in facts["ptx"]),
         source=dict(facts["source"]),
