@@ -70,6 +70,15 @@ def scratch() -> str:
         return tempfile.gettempdir()
     except OSError:
         for folder in ("/dev/shm", os.path.expanduser("~")):
-            if os.access(folder, os.W_OK | os.X_OK):
+            if writable(folder):
                 return folder
         raise
+
+
+def writable(folder: str) -> bool:
+    """Whether a file can be made there. Made and gone: access(2) errs for root and on /proc."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

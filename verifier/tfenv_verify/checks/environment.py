@@ -7,7 +7,7 @@ from typing import Mapping
 
 from ..context import Context
 from ..declared import Declared
-from ..places import scratch
+from ..places import scratch, writable
 from ..protocol import Report
 
 
@@ -52,7 +52,7 @@ def home(declared: Declared, environ: Mapping[str, str], report: Report) -> None
         say("HOME is not set", remedy="run without env -i, or with -e HOME=/tmp")
     elif not os.path.isdir(folder):
         say(f"HOME is {folder}, which does not exist", remedy="docker run -e HOME=/tmp")
-    elif not os.access(folder, os.W_OK | os.X_OK):
+    elif not writable(folder):
         say(
             f"HOME is {folder}, in which user {os.getuid()} cannot write",
             remedy=f"mount a writable folder: docker run --tmpfs {folder}:mode=1777",
@@ -83,4 +83,4 @@ def creatable(folder: str) -> bool:
     path = os.path.abspath(folder)
     while not os.path.lexists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
-    return os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)
+    return os.path.isdir(path) and writable(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+import traceback
 from typing import Any
 
 from ..context import Context
@@ -15,8 +16,15 @@ from ..versions import agree
 def check(context: Context, report: Report) -> None:
     """TensorFlow imports, is the declared version, and computes a known result."""
     started = time.monotonic()
-    import tensorflow as tf
-
+    try:
+        import tensorflow as tf
+    except Exception as error:
+        report.error(
+            f"TensorFlow cannot be imported: {type(error).__name__}: {error}",
+            traceback.format_exc(),
+            "the last line of the traceback names what is missing or does not fit",
+        )
+        return
     report.facts["import_seconds"] = round(time.monotonic() - started, 2)
     report.facts["tensorflow"] = tf.__version__
     report.facts["python"] = platform.python_version()

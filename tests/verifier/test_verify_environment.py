@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tfenv_verify.checks import environment
+from tfenv_verify.declared import Declared
+from tfenv_verify.protocol import Report
+
+OURS = Declared(cell="c", env={"NVIDIA_VISIBLE_DEVICES": "all"})
+
+
+def severities(report: Report) -> list[str]:
+    return [f["severity"] for f in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("environ", "wrong"),
+    [
+        ({"NVIDIA_VISIBLE_DEVICES": "all", "OTHER": "1"}, ""),
+        ({"NVIDIA_VISIBLE_DEVICES": "none"}, "'none'"),
+        ({}, "not set"),
+    ],
+)
+def test_declared_variables_are_compared(environ: dict[str, str], wrong: str) -> None:
+    report = Report()
+    environment.variables(OURS, environ, report)
+    assert (report.status == "fail") == bool(wrong)
+    assert all(wrong in f["message"] for f in report.findings)
+
+
+def test_a_writable_home_passes(tmp_path: Path) -> None:
+    report = Report()
+    environment.home(OURS, {"HOME": str(tmp_path)}, report)
+    assert report.findings == []
+
+
+def test_a_home_that_is_not_there_fails_ours_and_warns_for_foreign(tmp_path: Path) -> None:
+    for environ in ({}, {"HOME": str(tmp_path / "absent")}):
+        ours, foreign = Report(), Report()
+        environment.home(OURS, environ, ours)
+        environment.home(Declared(), environ, foreign)
+        assert (severities(ours), severities(foreign)) == (["error"], ["warning"])
+
+
+def test_a_home_that_cannot_be_written_fails() -> None:
+    report = Report()
+    environment.home(OURS, {"HOME": "/proc"}, report)  # nobody can write there, not even root
+    assert "cannot write" in report.findings[0]["message"]
+
+
+def test_the_cache_may_be_creatable(tmp_path: Path) -> None:
+    report = Report()
+    environment.cuda_cache({"CUDA_CACHE_PATH": str(tmp_path / "a/b")}, report)
+    assert report.findings == []
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    "environ", [{"CUDA_CACHE_PATH": "/proc/cache"}, {"HOME": "/proc"}, {"CUDA_CACHE_DISABLE": "1"}]
+)
+def test_a_cache_that_cannot_be_written_is_a_warning(environ: dict[str, str]) -> None:
+    report = Report()
+    environment.cuda_cache(environ, report)
+    assert severities(report) == ["warning"]
+
+
+def test_a_file_in_the_way_is_not_creatable(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert not environment.creatable(str(tmp_path / "file/cache"))

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfenv_verify.checks import libraries
+from tfenv_verify.declared import Declared, Library
+from tfenv_verify.library_probe import mapped_path, probe
+from tfenv_verify.protocol import Report
+
+OURS = Declared(cell="c", cuda="12.2", cudnn="8.9", compiled_cuda="12.2", compiled_cudnn="8.9.4")
+CUDART = Library("cudart", "libcudart.so.12", "12.2.140", "nvidia-cuda-runtime-cu12")
+CUDNN = Library("cudnn", "libcudnn.so.8", "8.9.4.25", "nvidia-cudnn-cu12")
+
+
+def found(version: str) -> dict[str, Any]:
+    return {"path": "/opt/lib/libx.so", "version": version, "trouble": ""}
+
+
+def inspect(
+    declared: Declared, library: Library, answer: dict[str, Any], folders: tuple[str, ...] = ()
+) -> Report:
+    report = Report()
+
+    def opened(name: str, soname: str) -> dict[str, Any]:
+        return found("") if name == "cudnn part" else answer
+
+    libraries.inspect(declared, declared.compiled_cuda, [library], report, opened, folders)
+    return report
+
+
+def errors(report: Report) -> str:
+    return "\n".join(f["message"] for f in report.findings if f["severity"] == "error")
+
+
+def test_right_versions_pass() -> None:
+    assert inspect(OURS, CUDART, found("12.2")).status == "pass"
+    report = inspect(OURS, CUDNN, found("8.9.4"))
+    assert report.status == "pass"
+    assert "libcudnn_adv_train.so.8" in report.facts["libraries"]
+
+
+@pytest.mark.parametrize("loaded", ["12.1", "12.3", "11.8"])
+def test_another_cuda_than_the_tag_declares_fails(loaded: str) -> None:
+    assert "declares CUDA 12.2" in errors(inspect(OURS, CUDART, found(loaded)))
+
+
+def test_the_locked_wheel_is_compared_by_common_prefix() -> None:
+    cublas = Library("cublas", "libcublas.so.12", "12.2.5.6", "nvidia-cublas-cu12")
+    assert inspect(OURS, cublas, found("12.2.5")).status == "pass"
+    assert "nvidia-cublas-cu12 has 12.2.5.6" in errors(inspect(OURS, cublas, found("12.2.4")))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "status"), [("8.9.0", "pass"), ("8.10.0", "pass"), ("8.8.1", "fail"), ("9.0", "fail")]
+)
+def test_cudnn_follows_the_rule_of_tensorflow(loaded: str, status: str) -> None:
+    foreign = Declared(compiled_cudnn="8.9.4")
+    assert inspect(foreign, Library("cudnn", "libcudnn.so.8"), found(loaded)).status == status
+
+
+def test_cudnn_other_than_the_tag_fails_even_if_tensorflow_takes_it() -> None:
+    assert "declares cuDNN 8.9" in errors(inspect(OURS, CUDNN, found("8.10.0")))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "status"), [("12.5", "pass"), ("12.9", "pass"), ("12.3", "fail"), ("13.0", "fail")]
+)
+def test_an_undeclared_cuda_may_be_newer_within_its_major_version(loaded: str, status: str) -> None:
+    report = inspect(Declared(compiled_cuda="12.5"), Library("cudart", "libcudart.so.12"), found(loaded))
+    assert report.status == status
+
+
+def test_a_missing_library_fails_and_says_what_holds_it() -> None:
+    report = inspect(OURS, CUDART, {"missing": "libcudart.so.12: cannot open shared object file"})
+    assert "libcudart.so.12 cannot be opened" in errors(report)
+    assert "nvidia-cuda-runtime-cu12" in report.findings[0]["remedy"]
+
+
+def test_a_library_found_only_through_runpath_fails_ours_and_warns_for_foreign(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "libcudart.so.12").touch()
+
+    def opened(name: str, soname: str) -> dict[str, Any]:
+        return found("12.2") if Path(soname).is_absolute() else {"missing": "no such file"}
+
+    for declared, severity in ((OURS, "error"), (Declared(compiled_cuda="12.2"), "warning")):
+        report = Report()
+        libraries.inspect(declared, "12.2", [CUDART], report, opened, [str(tmp_path)])
+        assert [f["severity"] for f in report.findings] == [severity]
+        assert "loader does not look" in report.findings[0]["message"]
+
+
+def test_a_library_without_version_call_is_said_not_failed() -> None:
+    report = inspect(OURS, CUDART, {"path": "/x", "version": "", "trouble": "it has no f"})
+    assert report.status == "pass"
+    assert report.findings[0]["evidence"] == "it has no f"
+
+
+def test_cupti_numbers_its_interface_not_its_release() -> None:
+    cupti = Library("cupti", "libcupti.so.12", "12.2.142")
+    assert inspect(OURS, cupti, found("20")).findings == []
+
+
+def test_libraries_follow_from_the_build_information() -> None:
+    names = [x.soname for x in libraries.by_build({"cuda_version": "12.2", "cudnn_version": "8"})]
+    assert "libcudart.so.12" in names
+    assert "libcudnn.so.8" in names
+    assert libraries.by_build({}) == ()
+
+
+def test_probe_reports_file_and_trouble() -> None:
+    class Library12:
+        pass
+
+    result = probe(
+        "cudart",
+        "libcudart.so.12",
+        load=lambda soname: Library12(),
+        maps=lambda: ["/opt/cuda/libcudart.so.12"],
+    )
+    assert result["path"] == "/opt/cuda/libcudart.so.12"
+    assert "cudaRuntimeGetVersion" in result["trouble"]
+
+
+def test_probe_reports_what_the_loader_says() -> None:
+    def load(soname: str) -> Any:
+        raise OSError(f"{soname}: cannot open shared object file")
+
+    assert "cannot open" in probe("cudart", "libcudart.so.12", load=load)["missing"]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["/a/libcudnn_ops.so.9", "/a/libcudnn.so.9"], "/a/libcudnn.so.9"),
+        (["/a/libcudart.so.12.2.140"], "/a/libcudart.so.12.2.140"),
+        (["/a/libcupti.so.2023.2.2"], "/a/libcupti.so.2023.2.2"),
+        (["/a/libc.so.6"], ""),
+    ],
+)
+def test_mapped_files_are_matched_to_their_soname(files: list[str], expected: str) -> None:
+    wanted = "libcupti.so.12" if "cupti" in files[0] else "libcudart.so.12"
+    wanted = "libcudnn.so.9" if "cudnn" in files[0] else wanted
+    assert mapped_path(wanted, files) == expected
+
+
+def test_a_real_library_is_opened_in_a_clean_process() -> None:
+    result = libraries.open_in_clean_process("libc", "libc.so.6")
+    assert "libc" in result["path"]
+    assert "missing" in libraries.open_in_clean_process("no", "libtfenv-no-such.so.1")

@@ -1,0 +1,190 @@
+"""The decisions of the checks that import TensorFlow, without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from tfenv_verify.checks import (
+    gpu_kernels,
+    gpu_visible,
+    mixed_precision,
+    multi_gpu,
+    pip_check,
+    tensorflow,
+)
+from tfenv_verify.checks._numeric import distance
+from tfenv_verify.context import Context
+from tfenv_verify.declared import Declared
+from tfenv_verify.gpu import Gpu
+from tfenv_verify.protocol import NotRunError, Report
+from tfenv_verify.stderr_tee import stderr_copied
+
+OURS = Declared(
+    cell="c",
+    tensorflow="2.15.1",
+    python="3.11",
+    cuda="12.2",
+    compiled_cuda="12.2",
+    compiled_cudnn="8.9.4",
+)
+THERE: dict[str, Any] = {
+    "tensorflow": "2.15.1",
+    "python": "3.11.2",
+    "with_cuda": True,
+    "build_info": {"cuda_version": "12.2", "cudnn_version": "8"},
+}
+
+
+def compared(declared: Declared = OURS, **changes: Any) -> Report:
+    report = Report()
+    tensorflow.compare(declared, **{**THERE, **changes}, report=report)
+    return report
+
+
+def test_what_is_declared_passes() -> None:
+    assert compared().findings == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tensorflow": "2.15.0"}, "2.15.1 is declared"),
+        ({"python": "3.10.12"}, "3.11 is declared"),
+        ({"with_cuda": False}, "built without CUDA"),
+        ({"build_info": {"cuda_version": "11.8", "cudnn_version": "8"}}, "compiled for cuda 11.8"),
+        ({"build_info": {"cuda_version": "12.2", "cudnn_version": "9"}}, "compiled for cudnn 9"),
+    ],
+)
+def test_what_differs_fails(changes: dict[str, Any], words: str) -> None:
+    report = compared(**changes)
+    assert report.status == "fail"
+    assert words in str(report.findings)
+
+
+def test_a_tag_may_name_a_newer_cuda_of_the_same_major_version() -> None:
+    declared = Declared(cell="c", cuda="12.9", compiled_cuda="12.5")
+    report = compared(declared, build_info={"cuda_version": "12.5"})
+    assert [f["severity"] for f in report.findings] == ["info"]
+    wrong = Declared(cell="c", cuda="13.0", compiled_cuda="12.5")
+    assert compared(wrong, build_info={"cuda_version": "12.5"}).status == "fail"
+
+
+def test_a_foreign_image_is_compared_with_nothing() -> None:
+    report = compared(Declared(), with_cuda=False, build_info={})
+    assert [f["severity"] for f in report.findings] == ["info"]
+
+
+def visible(driver: Gpu, devices: list[str], where: str, value: float, *lines: str) -> Report:
+    report = Report()
+    gpu_visible.judge(driver, devices, where, value, list(lines), report)
+    return report
+
+
+def test_all_gpus_seen_and_used_pass() -> None:
+    assert visible(Gpu(count=1), ["GPU:0"], "/device:GPU:0", 32.0).findings == []
+
+
+def test_a_gpu_that_only_the_driver_sees_fails_with_tensorflows_words() -> None:
+    line = "W gpu_device.cc] Cannot dlopen some GPU libraries."
+    report = visible(Gpu(count=1), [], "", 0.0, line)
+    assert report.status == "fail"
+    assert report.findings[0]["evidence"] == line
+    assert visible(Gpu(count=2), ["GPU:0"], "/device:GPU:0", 32.0).status == "fail"
+
+
+def test_a_product_elsewhere_or_wrong_fails() -> None:
+    assert visible(Gpu(count=1), ["GPU:0"], "/device:CPU:0", 32.0).status == "fail"
+    assert visible(Gpu(count=1), ["GPU:0"], "/device:GPU:0", 31.0).status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"),
+    [
+        (Gpu(nodes=True, trouble="no such file"), "NVIDIA_DRIVER_CAPABILITIES"),
+        (Gpu(nodes=True, library=True, error=803), "reboot"),
+        (Gpu(nodes=True, library=True, error=802), "fabricmanager"),
+        (Gpu(nodes=True, library=True, error=555), "nvidia-smi"),
+    ],
+)
+def test_a_broken_driver_fails_with_a_remedy(driver: Gpu, words: str) -> None:
+    report = Report()
+    gpu_visible.check(Context(Declared(), driver), report)
+    assert report.status == "fail"
+    assert words in report.findings[0]["remedy"]
+
+
+def test_one_gpu_is_no_test_of_several() -> None:
+    with pytest.raises(NotRunError, match="one GPU"):
+        multi_gpu.check(Context(Declared(), Gpu(count=1)), Report())
+
+
+def test_weights_must_agree_on_every_gpu() -> None:
+    good, bad, few = Report(), Report(), Report()
+    multi_gpu.judge(2, 2, [[-3.0], [-3.0]], good)
+    multi_gpu.judge(2, 2, [[-3.0], [-2.0]], bad)
+    multi_gpu.judge(2, 1, [[-1.0]], few)
+    assert (good.status, bad.status, few.status) == ("pass", "fail", "fail")
+
+
+@pytest.mark.parametrize(
+    ("got", "status"),
+    [
+        (("float16", "float32", 0.5, 0.1), "pass"),
+        (("float32", "float32", 0.5, 0.1), "fail"),
+        (("float16", "float16", 0.5, 0.1), "fail"),
+        (("float16", "float32", float("nan"), 0.1), "fail"),
+        (("float16", "float32", 0.5, 0.0), "fail"),
+        (("float16", "float32", 0.5, float("inf")), "fail"),
+    ],
+)
+def test_a_mixed_precision_step(got: tuple[str, str, float, float], status: str) -> None:
+    report = Report()
+    mixed_precision.judge(*got, report)
+    assert report.status == status
+
+
+@pytest.mark.parametrize(
+    ("difference", "device", "status"),
+    [
+        (1e-4, "/device:GPU:0", "pass"),
+        (1.0, "/device:GPU:0", "fail"),
+        (float("inf"), "/device:GPU:0", "fail"),
+        (0.0, "/device:CPU:0", "fail"),
+    ],
+)
+def test_a_kernel(difference: float, device: str, status: str) -> None:
+    report = Report()
+    gpu_kernels.judge("x", difference, device, report)
+    assert report.status == status
+
+
+def test_distance_fails_closed() -> None:
+    assert distance([1.0, 2.0], [1.0, 2.0]) == 0.0
+    assert distance([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
+    assert distance([float("nan")], [1.0]) == float("inf")
+    assert distance([1.0], [1.0, 2.0]) == float("inf")
+    assert distance([], []) == float("inf")
+
+
+def test_every_line_of_pip_is_an_error() -> None:
+    good, bad, silent = Report(), Report(), Report()
+    pip_check.judge(0, "No broken requirements found.\n", "", good)
+    pip_check.judge(1, "keras 2.15.0 requires six\nnumpy 2 is not supported\n", "", bad)
+    pip_check.judge(2, "", "Traceback", silent)
+    assert good.findings == []
+    assert len(bad.findings) == 2
+    assert silent.findings[0]["evidence"] == "Traceback"
+
+
+def test_without_pip_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NotRunError, match="pip is not installed"):
+        pip_check.check(Context(), Report())
+
+
+def test_what_c_code_writes_to_stderr_is_copied() -> None:
+    with stderr_copied() as log:
+        os.write(2, b"W Cannot dlopen some GPU libraries.\nI other\n")
+    assert log.lines_with("Cannot dlopen") == ["W Cannot dlopen some GPU libraries."]
