@@ -53,7 +53,7 @@ class Compiled:
     cudnn: str
     nccl: str
     nccl_how: str
-    nccl_sass: tuple[str, ...]
+    nccl_sass: tuple[str, ...] = ()
     sass: tuple[str, ...]
     ptx: tuple[Ptx, ...]
     source: dict[str, str]
