@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from tfenv.errors import IntegrityError, NotReadyError
 from tfenv.index import redact
@@ -162,7 +161,8 @@ def _fetch(job: _Job, session: requests.Session, item: Item) -> None:
             if urlsplit(url).scheme == "file":
                 _copy(url, part)
             else:
-                _get(job, session, item, url, part)
+                # A second place is a favour: without an answer from it the first one's counts.
+                _get(job, session, item, url, part, _ATTEMPTS if number == 0 else 2)
         except _GoneError:
             first_is_gone = first_is_gone or number == 0
             continue
@@ -199,18 +199,18 @@ def _keep(store: Store, item: Item, part: Path, url: str) -> None:
 
 def _copy(url: str, part: Path) -> None:
     try:
-        shutil.copyfile(url2pathname(urlsplit(url).path), part)
+        shutil.copyfile(unquote(urlsplit(url).path), part)
     except FileNotFoundError as error:
         raise _GoneError from error
     except OSError as error:
         raise NotReadyError(f"cannot copy {url}: {error.strerror or error}") from error
 
 
-def _get(job: _Job, session: requests.Session, item: Item, url: str, part: Path) -> None:
+def _get(job: _Job, session: requests.Session, item: Item, url: str, part: Path, attempts: int) -> None:
     """Download to ``part`` with retries; whatever arrived is kept and resumed."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     reason = "no answer"
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(attempts):
         if job.stop.is_set():
             raise _StoppedError
         if host in job.unreachable:
@@ -293,7 +293,7 @@ def measure(url: str, session: requests.Session) -> tuple[int, str]:
 
     digest, size = hashlib.sha256(), 0
     if urlsplit(url).scheme == "file":
-        with Path(url2pathname(urlsplit(url).path)).open("rb") as file:
+        with Path(unquote(urlsplit(url).path)).open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
