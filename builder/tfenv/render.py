@@ -1,0 +1,147 @@
+"""A cell and its lock become files: the Dockerfile and the wheel list, the same bytes every time."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfenv import resources
+from tfenv.errors import DriftError, UsageError
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from tfenv.model import Cell, Lock
+
+LABEL_PREFIX = "dev.tfenv"
+
+
+def template_version() -> str:
+    """sha256 over the names and bytes of all template files: changes when a build's instructions may."""
+    digest = hashlib.sha256()
+    root = resources.templates_dir()
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            data = path.read_bytes()
+            digest.update(f"{path.relative_to(root).as_posix()}\0{len(data)}\0".encode())
+            digest.update(data)
+    return digest.hexdigest()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.templates_dir()),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def image_environment(cell: Cell) -> dict[str, str]:
+    """Environment variables of the image beside those of any shell; values are facts of the row."""
+    from tfenv import facts
+
+    return {
+        "CUDA_CACHE_PATH": "/home/tfenv/.cache/cuda",
+        # The driver's default of 1 GiB does not hold the kernels of a wheel compiled from PTX.
+        "CUDA_CACHE_MAXSIZE": str(4 << 30),
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "NVIDIA_REQUIRE_CUDA": facts.require_cuda(cell.row),
+    }
+
+
+def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dict[str, str]:
+    """OCI annotations as labels, and the stack under the project's own prefix."""
+    created = datetime.fromtimestamp(lock.epoch, timezone.utc)
+    row = cell.row
+    return {
+        "org.opencontainers.image.title": f"tfenv:{cell.name}",
+        "org.opencontainers.image.description": (
+            f"TensorFlow {row.tensorflow}, CUDA {row.cuda_set.cuda}, cuDNN {row.cuda_set.cudnn}, "
+            f"Python {cell.python} on {cell.base.name}"
+        ),
+        "org.opencontainers.image.version": row.tensorflow,
+        "org.opencontainers.image.created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "org.opencontainers.image.base.name": cell.base.name,
+        f"{LABEL_PREFIX}.cell": cell.name,
+        f"{LABEL_PREFIX}.tensorflow": row.tensorflow,
+        f"{LABEL_PREFIX}.cuda": row.cuda_set.cuda,
+        f"{LABEL_PREFIX}.cudnn": row.cuda_set.cudnn,
+        f"{LABEL_PREFIX}.python": cell.python,
+        f"{LABEL_PREFIX}.cuda-from": lock.cuda_from,
+        f"{LABEL_PREFIX}.lock": f"sha256:{lock_hash}",
+        f"{LABEL_PREFIX}.locked": "true" if locked else "false",
+    }
+
+
+def _trim_arguments(lock: Lock) -> str:
+    words = [rule.what for rule in lock.trim]
+    if lock.keep:
+        words += ["--keep", *(rule.what for rule in lock.keep)]
+    return "".join(f" \\\n      {shlex.quote(word)}" for word in words)
+
+
+def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
+    """The generated files of a cell, by name.
+
+    Args:
+        locked: false marks an image built from other inputs than the committed lock's.
+    """
+    from tfenv import lockfile
+
+    template = _environment().get_template(f"Dockerfile.{cell.base.kind}.j2")
+    dockerfile = template.render(
+        cell=cell,
+        lock=lock,
+        environment=image_environment(cell),
+        labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked),
+        site_packages=f"/opt/tfenv/venv/lib/python{cell.python}/site-packages",
+        trim_arguments=_trim_arguments(lock),
+    )
+    return {"Dockerfile": dockerfile, "requirements.lock": lockfile.requirements_lock(lock)}
+
+
+def drift(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the files under ``folder`` that are missing or differ."""
+
+    def differs(name: str, text: str) -> bool:
+        try:
+            return (folder / name).read_bytes() != text.encode()
+        except FileNotFoundError:
+            return True
+
+    return tuple(name for name, text in files.items() if differs(name, text))
+
+
+def require_current_template(cell: Cell, lock: Lock) -> None:
+    """Refuse a lock made for other templates: rendering it would not give what was locked.
+
+    Raises:
+        UsageError: the lock names another template version.
+    """
+    if lock.template != template_version():
+        raise UsageError(
+            f"the lock of {cell.name} was made for another version of the templates",
+            remedy=f"type: tfenv lock {cell.name}   (keeps every pin, follows the templates)",
+        )
+
+
+def raise_drift(drifted: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise DriftError naming every generated file that is not what it should be, if any."""
+    names = [f"images/{cell}/{name}" for cell, files in sorted(drifted.items()) for name in files]
+    if names:
+        raise DriftError(
+            "generated files differ from what matrix.yaml and the locks give:\n  " + "\n  ".join(names),
+            remedy="type: tfenv render   and commit the result",
+        )

@@ -1,0 +1,97 @@
+"""The essential Debian packages unpacked into one tar: what a chroot needs before dpkg can run in it.
+
+This is the first stage of every Debian bootstrap, done in pure Python so that a build needs neither root
+nor a Debian host, and so that its bytes depend on the packages alone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tfenv.errors import IntegrityError
+
+# Debian >= 12 is merged-/usr: the top-level folders are links (https://wiki.debian.org/UsrMerge).
+_MERGED = ("bin", "sbin", "lib", "lib64")
+# The same files that tools/bootstrap.sh tells dpkg to leave out.
+_LEFT_OUT = re.compile(
+    r"usr/share/(?:info|lintian|locale|man)/.+"
+    r"|usr/share/doc/(?!apt/examples/sources\.list$)(?!.*/copyright$).*[^/]$"
+)
+
+
+def _data_tar(deb: Path) -> bytes:
+    """The data.tar member of a .deb, which is an ``ar`` archive (man 5 deb)."""
+    with deb.open("rb") as file:
+        if file.read(8) != b"!<arch>\n":
+            raise IntegrityError(f"{deb.name} is not a Debian package")
+        while header := file.read(60):
+            name = header[:16].decode("ascii", "replace").strip().rstrip("/")
+            size = int(header[48:58])
+            if name.startswith("data.tar"):
+                return file.read(size)
+            file.seek(size + (size & 1), io.SEEK_CUR)
+    raise IntegrityError(f"{deb.name} holds no data.tar")
+
+
+def _merged(name: str) -> str:
+    """A member's path with ``./`` removed and the merged-/usr links followed."""
+    path = name.removeprefix("./").strip("/")
+    head, _, rest = path.partition("/")
+    if head in _MERGED and rest:
+        path = f"usr/{path}"
+    if ".." in path.split("/"):
+        raise IntegrityError(f"a Debian package names a file outside its root: {name!r}")
+    return path
+
+
+def _members(deb: Path) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
+    with tarfile.open(fileobj=io.BytesIO(_data_tar(deb)), mode="r:*") as archive:
+        for member in archive:
+            file = archive.extractfile(member) if member.isreg() else None
+            yield member, file.read() if file else None
+
+
+def _entry(name: str, kind: bytes, mode: int, epoch: int, target: str = "") -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.mtime, entry.linkname = kind, mode, epoch, target
+    return entry
+
+
+def write_essential_tar(debs: Sequence[Path], destination: Path, *, epoch: int) -> None:
+    """Write the files of ``debs`` as one tar archive; the same packages give the same bytes.
+
+    Args:
+        debs: .deb files, in a fixed order.
+        destination: the tar to write.
+        epoch: Unix seconds; later file times are clamped to it.
+
+    Raises:
+        IntegrityError: a file is no Debian package, or names a path outside its root.
+    """
+    seen: set[str] = set(_MERGED)
+    with tarfile.open(destination, "w", format=tarfile.GNU_FORMAT) as out:
+        for name in ("usr", *(f"usr/{name}" for name in _MERGED)):
+            out.addfile(_entry(name, tarfile.DIRTYPE, 0o755, epoch))
+            seen.add(name)
+        for name in _MERGED:
+            out.addfile(_entry(name, tarfile.SYMTYPE, 0o777, epoch, f"usr/{name}"))
+        for deb in debs:
+            for member, data in _members(deb):
+                member.name = _merged(member.name)
+                if not member.name or member.name in seen or _LEFT_OUT.fullmatch(member.name):
+                    continue
+                seen.add(member.name)
+                if member.islnk():
+                    member.linkname = _merged(member.linkname)
+                member.mtime = min(member.mtime, epoch)
+                member.uname = member.gname = ""
+                out.addfile(member, io.BytesIO(data) if data is not None else None)
+        for name in ("var/lib/dpkg", "var/lib/dpkg/info", "var/lib/dpkg/updates"):
+            if name not in seen:
+                out.addfile(_entry(name, tarfile.DIRTYPE, 0o755, epoch))
+        for name in ("var/lib/dpkg/status", "var/lib/dpkg/available"):
+            out.addfile(_entry(name, tarfile.REGTYPE, 0o644, epoch), io.BytesIO(b""))

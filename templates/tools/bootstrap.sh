@@ -1,0 +1,42 @@
+#!/bin/sh
+# Turns an unpacked essential set into a configured Debian system, from the .debs in /run/debs alone.
+# usage: bootstrap.sh PYTHON_VERSION
+set -eu
+python=$1
+export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C TZ=UTC
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+# No service starts while packages are configured.
+printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+
+# Documentation, manuals and translations stay out; licences stay in.
+cat > /etc/dpkg/dpkg.cfg.d/tfenv <<'CFG'
+path-exclude=/usr/share/doc/*
+path-include=/usr/share/doc/*/copyright
+path-include=/usr/share/doc/apt/examples/sources.list
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/lintian/*
+path-exclude=/usr/share/locale/*
+path-exclude=/usr/share/man/*
+CFG
+
+# Maintainer scripts need an awk before mawk's own alternative exists.
+ln -sf mawk /usr/bin/awk
+dpkg --force-unsafe-io --force-depends --install /run/debs/essential/*.deb
+dpkg --force-unsafe-io --force-depends --unpack /run/debs/rest/*.deb
+dpkg --force-unsafe-io --configure --pending
+test -z "$(dpkg --audit)"
+
+# Debian's own list of its archives, so that apt works in images made from this one.
+cp /usr/share/doc/apt/examples/sources.list /etc/apt/sources.list
+rm -rf /usr/share/doc/apt/examples /usr/sbin/policy-rc.d
+
+find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} +
+/bin/sh /run/tools/compile.sh "python$python" "/usr/lib/python$python"
+[ -e /usr/bin/python3 ] || ln -s "python$python" /usr/bin/python3
+
+# What differs from one build to the next: caches, logs and backups.
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/* /var/cache/ldconfig/aux-cache \
+    /var/log/apt /var/log/*.log /var/lib/dpkg/*-old /var/cache/debconf/*-old /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- \
+    /var/lib/systemd /tmp/* /root/.cache

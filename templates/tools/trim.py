@@ -1,0 +1,63 @@
+"""Leaves files out of a site-packages folder and keeps every RECORD true to what is there.
+
+usage: trim.py SITE_PACKAGES [GLOB ...] [--keep GLOB ...]
+
+Globs are matched against paths relative to SITE_PACKAGES; ``**`` crosses folders, ``*`` does not.
+"""
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+
+def pattern(glob):
+    """The regular expression of a glob in which only ``**`` crosses folders."""
+    parts = re.split(r"(\*\*|\*)", glob)
+    return "".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts)
+
+
+def matcher(globs):
+    """A function that says whether a path matches one of the globs."""
+    expression = re.compile("|".join(map(pattern, globs)) if globs else r"(?!)")
+    return lambda path: expression.fullmatch(path) is not None
+
+
+def prune_empty(folder, stop):
+    """Remove a folder and its parents below ``stop`` while they are empty."""
+    while folder != stop and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def trim(site, drop, keep):
+    """Remove what ``drop`` matches and ``keep`` does not; rewrite the RECORDs; return bytes freed."""
+    freed = 0
+    for record in sorted(site.glob("*.dist-info/RECORD")):
+        with record.open(newline="") as file:
+            rows = list(csv.reader(file))
+        kept = []
+        for row in rows:
+            if drop(row[0]) and not keep(row[0]):
+                path = site / row[0]
+                freed += path.stat().st_size
+                path.unlink()
+                prune_empty(path.parent, site)
+            else:
+                kept.append(row)
+        if len(kept) != len(rows):
+            with record.open("w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(kept)
+    return freed
+
+
+def main(arguments):
+    """Parse the command line and trim."""
+    site, *globs = arguments
+    cut = globs.index("--keep") if "--keep" in globs else len(globs)
+    freed = trim(Path(site), matcher(globs[:cut]), matcher(globs[cut + 1 :]))
+    print(f"trimmed {freed / 1e6:.0f} MB from {site}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
