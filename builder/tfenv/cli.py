@@ -1,0 +1,102 @@
+"""The ``tfenv`` command: finds the command typed, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from tfenv import __version__
+from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_USAGE, TfenvError
+
+# name -> one line of help. The module tfenv.commands.<name> holds `command`; --help imports none.
+COMMANDS = {
+    "list": "Show the cells of matrix.yaml, their aliases and state.",
+    "lock": "Pin all inputs of cells by hash.",
+    "render": "Write the Dockerfiles from the matrix and the locks.",
+    "build": "Build cells to reproducible images and tag them.",
+    "verify": "Run the verification suite in built images.",
+    "up": "Lock, render, build and verify one cell.",
+    "run": "Run a command in a cell's image.",
+    "gc": "Free the store of archives and inputs.",
+    "schema": "Print or write the JSON Schema of matrix.yaml.",
+}
+EPILOG = "Exit codes: 0 done or verified, 1 failed, 2 usage, 3 could not be verified, 4 host not ready."
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"tfenv.commands.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=_Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="tfenv")
+def tfenv() -> None:
+    """TensorFlow GPU environments in containers that can be trusted, pinned and rebuilt."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        argv: arguments without the program's name; the process's own by default.
+    """
+    sys.exit(run(argv))
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    try:
+        result: Any = tfenv.main(args=argv, prog_name="tfenv", standalone_mode=False)
+    except click.exceptions.Abort:
+        print("interrupted: nothing was left half-written; type the command again to go on", file=sys.stderr)
+        return 130
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return EXIT_USAGE
+    except TfenvError as error:
+        from tfenv.console import Console
+
+        Console().error(error)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of stdout is gone (`| head`): no more output, also not at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_NOT_READY
+    return result if isinstance(result, int) else 0

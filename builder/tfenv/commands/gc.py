@@ -1,0 +1,51 @@
+"""``tfenv gc``"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import click
+
+from tfenv.commands._common import emit, json_option
+
+
+@click.command("gc")
+@click.option("--everything", is_flag=True, help="Also what the committed locks need.")
+@click.option("--dry-run", is_flag=True, help="Only say how much.")
+@json_option
+def command(everything: bool, dry_run: bool, as_json: bool) -> None:
+    """Free the store: keeps what the locks of this folder's matrix.yaml name, and their archives."""
+    from tfenv import build, render
+    from tfenv.errors import MatrixError
+    from tfenv.store import default_store
+    from tfenv.workspace import here
+
+    workspace, store = here(), default_store(os.environ)
+    keep: set[str] = set()
+    if not everything:
+        try:
+            cells = workspace.matrix.cells
+        except MatrixError as error:
+            raise MatrixError(
+                f"{error.message}\nwithout a matrix nothing says what to keep",
+                remedy="type it in a folder with matrix.yaml, or: tfenv gc --everything",
+            ) from error
+        for cell in cells:
+            if lock := workspace.find_lock(cell):
+                keep |= {package.sha256 for package in lock.debian} | {w.sha256 for w in lock.wheels}
+                record = store.read_record(build.input_hash(lock, render.render(cell, lock)))
+                if record and isinstance(record.get("archive"), str):
+                    keep.add(record["archive"])
+    with store.lock():
+        stages = store.root / "stage"
+        if not dry_run:
+            shutil.rmtree(stages, ignore_errors=True)
+        freed = store.gc(keep, dry_run=dry_run)
+    told = {"bytes": freed.bytes, "files": freed.files, "dry_run": dry_run, "store": str(store.root)}
+    verb = "would free" if dry_run else "freed"
+    emit(
+        told,
+        as_json=as_json,
+        text=f"{verb} {freed.bytes / 1e9:.2f} GB in {freed.files} files of {store.root}",
+    )

@@ -1,0 +1,44 @@
+"""``tfenv render``"""
+
+from __future__ import annotations
+
+import click
+
+from tfenv.commands._common import cells_arguments, each, emit, json_option
+from tfenv.model import Cell
+
+
+@click.command("render")
+@cells_arguments
+@click.option("--check", is_flag=True, help="Write nothing; fail if a generated file is not current.")
+@json_option
+def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> int:
+    """Write the Dockerfiles from the matrix and the locks.
+
+    Without a cell: all that are locked, and with --check all that are in the matrix.
+    """
+    from tfenv import render
+    from tfenv.console import Console
+    from tfenv.files import write_all
+    from tfenv.workspace import here
+
+    workspace, console = here(), Console()
+    chosen = workspace.cells(cells, every=every or not cells)
+    if not cells and not every and not check:
+        chosen = tuple(cell for cell in chosen if workspace.find_lock(cell))
+
+    def one(cell: Cell) -> int:
+        lock = workspace.lock(cell)
+        render.require_current_template(cell, lock)
+        files = render.render(cell, lock)
+        changed = render.drift(workspace.folder(cell), files)
+        if check:
+            render.raise_drift({cell.name: changed})
+        elif changed:
+            write_all(workspace.folder(cell), {name: files[name] for name in changed})
+        told = {"cell": cell.name, "files": sorted(files), "changed": list(changed)}
+        text = f"{cell.name}: {', '.join(changed) + ' written' if changed else 'current'}"
+        emit(told, as_json=as_json, text=text)
+        return 0
+
+    return each(chosen, lambda c: c.name, one, console, as_json=as_json)

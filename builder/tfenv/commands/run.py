@@ -1,0 +1,68 @@
+"""``tfenv run``"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from tfenv.commands._common import emit, json_option
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("cell", metavar="CELL")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARG]...]")
+@click.option("--gpus", default="auto", show_default=True, help="auto, none, or a value of docker's --gpus.")
+@click.option("--print", "only_print", is_flag=True, help="Show the docker line, do not run it.")
+@click.option("--read-only", is_flag=True, help="With a read-only root file system.")
+@click.option("--no-workdir", is_flag=True, help="Do not mount the current folder at /workspace.")
+@click.option("-v", "--volume", "mounts", multiple=True, help="As docker's -v.")
+@click.option("-p", "--publish", "ports", multiple=True, help="As docker's -p.")
+@json_option
+def command(
+    cell: str,
+    arguments: tuple[str, ...],
+    gpus: str,
+    only_print: bool,
+    read_only: bool,
+    no_workdir: bool,
+    mounts: tuple[str, ...],
+    ports: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run a command in a cell's image: GPUs, shared memory, kernel cache, and this folder at /workspace."""
+    from tfenv import runline
+    from tfenv.console import Console
+    from tfenv.engine import check, probe, run_command
+    from tfenv.workspace import here
+
+    workspace = here()
+    (chosen,) = workspace.cells((cell,))
+    engine = probe(run_command, os.environ)
+    if not only_print:
+        check(engine)
+    here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
+    wanted, note = runline.choose_gpus(gpus, here_gpu)
+    if note:
+        Console().note(note)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    argv = runline.run_argv(
+        workspace.tags(chosen)[0],
+        docker=engine.client or "docker",
+        gpus=wanted,
+        tty=terminal,
+        interactive=not sys.stdin.isatty(),
+        user=(os.getuid(), os.getgid()),
+        rootless=engine.rootless,
+        read_only=read_only,
+        workdir=None if no_workdir else Path.cwd(),
+        mounts=mounts,
+        ports=ports,
+        command=arguments,
+    )
+    if not (only_print or as_json):
+        os.execv(argv[0], argv)  # the container's own signals, terminal and exit code
+    emit({"cell": chosen.name, "argv": argv}, as_json=as_json, text=runline.quoted(argv))
+    return 0

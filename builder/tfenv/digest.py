@@ -1,0 +1,71 @@
+"""What a cell's build has to give: images/<cell>/digest.json, and a build held against it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tfenv.errors import IntegrityError
+
+FILE_NAME = "digest.json"
+Likeness = Literal["identical", "same content", "different", "not recorded"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digest:
+    """The digests of one build, and the builder that gave them.
+
+    Args:
+        lock: sha256 of the lock; dockerfile: sha256 of the rendered Dockerfile.
+        manifest, config: digests with ``sha256:``; diff_ids: of the uncompressed layers.
+        compressed_bytes: size of all layers as stored.
+        engine, buildx: versions of Docker Engine and buildx.
+    """
+
+    lock: str
+    manifest: str
+    config: str
+    diff_ids: tuple[str, ...]
+    compressed_bytes: int
+    engine: str = ""
+    buildx: str = ""
+
+
+def compare(built: Digest, recorded: Digest | None) -> Likeness:
+    """How a build relates to the recorded one of the same lock.
+
+    The uncompressed layers and the configuration are the content; the manifest also depends on the
+    compressor inside the builder.
+    """
+    if recorded is None or recorded.lock != built.lock:
+        return "not recorded"
+    if recorded.manifest == built.manifest:
+        return "identical"
+    if recorded.config == built.config and recorded.diff_ids == built.diff_ids:
+        return "same content"
+    return "different"
+
+
+def read(folder: Path) -> Digest | None:
+    """The recorded digest of a cell's folder; None where there is none.
+
+    Raises:
+        IntegrityError: the file is damaged.
+    """
+    path = folder / FILE_NAME
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return Digest(**{**data, "diff_ids": tuple(data["diff_ids"])})
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise IntegrityError(
+            f"{path} is damaged: {error}", remedy="restore it: git checkout images/"
+        ) from error
+
+
+def dump(digest: Digest) -> str:
+    """The file's text: sorted, one value a line."""
+    return json.dumps(asdict(digest), indent=2, sort_keys=True) + "\n"
