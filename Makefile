@@ -35,6 +35,7 @@ lint: env ## check style, types, Dockerfiles, and that regenerating changes noth
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@MYPYPATH=bench $(BIN)/mypy bench/*.py
 	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
 	@$(BIN)/tfenv render --check
 
