@@ -65,6 +65,14 @@ def test_a_cache_that_cannot_be_written_is_a_warning(environ: dict[str, str]) ->
     assert severities(report) == ["warning"]
 
 
+def test_a_folder_for_temporary_files_is_asked_for(tmp_path: Path) -> None:
+    good, bad = Report(), Report()
+    environment.temporary({"TMPDIR": str(tmp_path)}, good)
+    environment.temporary({"TMP": "/proc"}, bad)
+    assert (severities(good), severities(bad)) == ([], ["warning"])
+    assert "--tmpfs /tmp" in bad.findings[0]["remedy"]
+
+
 def test_a_file_in_the_way_is_not_creatable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert not environment.creatable(str(tmp_path / "file/cache"))

@@ -7,7 +7,7 @@ from typing import Mapping
 
 from ..context import Context
 from ..declared import Declared
-from ..places import scratch, writable
+from ..places import writable
 from ..protocol import Report
 
 
@@ -16,14 +16,7 @@ def check(context: Context, report: Report) -> None:
     variables(context.declared, os.environ, report)
     home(context.declared, os.environ, report)
     cuda_cache(os.environ, report)
-    try:
-        report.facts["scratch"] = scratch()
-    except OSError as error:
-        report.warning(
-            "no folder for temporary files is writable: XLA cannot call ptxas",
-            str(error),
-            "docker run --tmpfs /tmp",
-        )
+    temporary(os.environ, report)
     report.facts["uid"], report.facts["gid"] = os.getuid(), os.getgid()
     if os.getuid() == 0:
         report.info(
@@ -75,6 +68,17 @@ def cuda_cache(environ: Mapping[str, str], report: Report) -> None:
             f"the cache of compiled kernels cannot be written: {folder}",
             "every new container compiles its kernels again",
             f"mount a volume: docker run -v tfenv-cuda:{folder}",
+        )
+
+
+def temporary(environ: Mapping[str, str], report: Report) -> None:
+    """The folder in which TensorFlow makes temporary files is writable; it takes the first set."""
+    folder = environ.get("TMPDIR") or environ.get("TMP") or "/tmp"
+    report.facts["temporary"] = folder
+    if not writable(folder):
+        report.warning(
+            f"no temporary file can be made in {folder}: XLA cannot call ptxas",
+            remedy="docker run --tmpfs /tmp, or -e TMPDIR=<a writable folder>",
         )
 
 

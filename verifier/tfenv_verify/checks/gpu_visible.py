@@ -15,7 +15,6 @@ _COMPLAINTS = (
     "Could not find cuda drivers",
     "Cannot dlopen some GPU libraries",
     "Could not load dynamic library",
-    "Could not find TensorRT",
     "Skipping registering GPU devices",
     "Ignoring visible gpu device",
     "failed call to cuInit",
