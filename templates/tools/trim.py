@@ -2,10 +2,12 @@
 
 usage: trim.py SITE_PACKAGES [GLOB ...] [--keep GLOB ...]
 
-Globs are matched against paths relative to SITE_PACKAGES; ``**`` crosses folders, ``*`` does not.
+Globs are matched against paths relative to SITE_PACKAGES; ``**`` crosses folders, ``*`` and ``?`` do not.
+What a RECORD names outside of the folder (scripts, as ../../../bin/x) stays, and so does the RECORD itself.
 """
 
 import csv
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,14 +15,19 @@ from pathlib import Path
 
 def pattern(glob):
     """The regular expression of a glob in which only ``**`` crosses folders."""
-    parts = re.split(r"(\*\*|\*)", glob)
-    return "".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts)
+    parts = re.split(r"(\*\*|\*|\?)", glob)
+    return "".join({"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts)
 
 
 def matcher(globs):
     """A function that says whether a path matches one of the globs."""
     expression = re.compile("|".join(map(pattern, globs)) if globs else r"(?!)")
     return lambda path: expression.fullmatch(path) is not None
+
+
+def is_inside(name):
+    """Whether a path of a RECORD is below SITE_PACKAGES."""
+    return not name.startswith("/") and ".." not in name.split("/")
 
 
 def prune_empty(folder, stop):
@@ -38,13 +45,14 @@ def trim(site, drop, keep):
             rows = list(csv.reader(file))
         kept = []
         for row in rows:
-            if drop(row[0]) and not keep(row[0]):
-                path = site / row[0]
-                freed += path.stat().st_size
+            name = row[0] if row else ""
+            path = site / name
+            if path == record or not is_inside(name) or not drop(name) or keep(name):
+                kept.append(row)
+            elif os.path.lexists(path):  # else another distribution with the same file came first
+                freed += path.lstat().st_size
                 path.unlink()
                 prune_empty(path.parent, site)
-            else:
-                kept.append(row)
         if len(kept) != len(rows):
             with record.open("w", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(kept)
