@@ -6,9 +6,12 @@ nor a Debian host, and so that its bytes depend on the packages alone.
 
 from __future__ import annotations
 
+import copy
 import io
+import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,7 +33,10 @@ def _data_tar(deb: Path) -> bytes:
             raise IntegrityError(f"{deb.name} is not a Debian package")
         while header := file.read(60):
             name = header[:16].decode("ascii", "replace").strip().rstrip("/")
-            size = int(header[48:58])
+            try:
+                size = int(header[48:58])
+            except ValueError:
+                break
             if name.startswith("data.tar"):
                 return file.read(size)
             file.seek(size + (size & 1), io.SEEK_CUR)
@@ -49,10 +55,18 @@ def _merged(name: str) -> str:
 
 
 def _members(deb: Path) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
-    with tarfile.open(fileobj=io.BytesIO(_data_tar(deb)), mode="r:*") as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.isreg() else None
-            yield member, file.read() if file else None
+    """Each member with its bytes; those of a hard link are the bytes of what it links to."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_data_tar(deb)), mode="r:*") as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.isreg() or member.islnk() else None
+                # A copy: the archive finds the targets of hard links by the names it read.
+                yield copy.copy(member), file.read() if file else None
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, KeyError) as error:
+        raise IntegrityError(
+            f"{deb.name} cannot be unpacked: {error}",
+            remedy="remove it from the store: tfenv gc --everything",
+        ) from error
 
 
 def _entry(name: str, kind: bytes, mode: int, epoch: int, target: str = "") -> tarfile.TarInfo:
@@ -87,6 +101,11 @@ def write_essential_tar(debs: Sequence[Path], destination: Path, *, epoch: int) 
                 seen.add(member.name)
                 if member.islnk():
                     member.linkname = _merged(member.linkname)
+                if data is not None and (member.isreg() or member.linkname not in seen):
+                    # A file, also where it was stored with holes, or as a link to one that is left out.
+                    member.type, member.size, member.linkname = tarfile.REGTYPE, len(data), ""
+                else:
+                    data = None
                 member.mtime = min(member.mtime, epoch)
                 member.uname = member.gname = ""
                 out.addfile(member, io.BytesIO(data) if data is not None else None)

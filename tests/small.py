@@ -1,0 +1,343 @@
+"""A small cell whose inputs exist, an engine that is a shell script, and images that are names in a dict."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import tarfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import matrices
+import tiny
+from tfenv import oci, render
+from tfenv.build import Host
+from tfenv.console import Console
+from tfenv.errors import NotReadyError
+from tfenv.files import write_all
+from tfenv.lock import write_lock
+from tfenv.matrix import load_matrix
+from tfenv.model import Cell, DebianPackage, Lock, Rule, Wheel
+from tfenv.store import Store
+from tfenv.workspace import Workspace
+
+CELL = "2.15.1-cu12.2-cudnn8.9-py3.11-debian12"
+TAGS = [f"tfenv:{tag}" for tag in (CELL, "2.15.1-cu12", "2.15.1", "2.15-cu12", "2.15", "latest")]
+
+PACK = {"gz": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compress, "": lambda data: data}
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, **more: Any) -> tarfile.TarInfo:
+    """A tar header."""
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info
+
+
+Members = Sequence["tuple[tarfile.TarInfo, bytes]"]
+
+
+def tarred(members: Members) -> bytes:
+    """A tar archive."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for info, data in members:
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def ar(members: Mapping[str, bytes]) -> bytes:
+    """An ``ar`` archive, as dpkg-deb writes it."""
+    out = b"!<arch>\n"
+    for name, data in members.items():
+        out += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n".encode()
+        out += data + b"\n" * (len(data) & 1)
+    return out
+
+
+def deb(members: Members, kind: str = "xz") -> bytes:
+    """A Debian package; its control archive has an odd length, so that padding counts."""
+    ending = f".{kind}" if kind else ""
+    return ar(
+        {
+            "debian-binary": b"2.0\n",
+            "control.tar.gz": b"odd",
+            f"data.tar{ending}": PACK[kind](tarred(members)),
+        }
+    )
+
+
+def folder(name: str, **more: Any) -> tuple[tarfile.TarInfo, bytes]:
+    """A folder for ``deb``."""
+    return member(name, tarfile.DIRTYPE, **more), b""
+
+
+def file(name: str, data: bytes = b"x", **more: Any) -> tuple[tarfile.TarInfo, bytes]:
+    """A file for ``deb``."""
+    return member(name, **more), data
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[tarfile.TarInfo, bytes]:
+    """A link for ``deb``, symbolic by default."""
+    return member(name, kind, linkname=target), b""
+
+
+BASE_FILES = deb([folder("./"), folder("./etc/"), file("./etc/debian_version", b"12.0\n")])
+
+
+def put(store: Store, data: bytes) -> str:
+    """Put bytes into a store; return their sha256."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    with store.temp() as path:
+        path.write_bytes(data)
+        store.add(path, sha256)
+    return sha256
+
+
+def _package(name: str, data: bytes, essential: bool) -> DebianPackage:
+    return DebianPackage(
+        name=name,
+        version="1.0",
+        architecture="amd64",
+        archive="debian",
+        path=f"pool/main/{name[0]}/{name}/{name}_1.0_amd64.deb",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        essential=essential,
+    )
+
+
+def _wheel(name: str, version: str, layer: Any) -> Wheel:
+    data = _contents(name)
+    return Wheel(
+        name=name,
+        version=version,
+        filename=f"{name.replace('-', '_')}-{version}-py3-none-any.whl",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        layer=layer,
+    )
+
+
+def _contents(name: str) -> bytes:
+    return f"the contents of {name}".encode()
+
+
+def lock(cell: Cell, **changes: Any) -> Lock:
+    """A lock of the cell; ``fill`` gives a store what it names."""
+    values: dict[str, Any] = {
+        "cell": cell.name,
+        "platform": "linux/amd64",
+        "epoch": 1710892800,
+        "base_epoch": 1686355200,
+        "exclude_newer": "2024-03-15T23:47:37Z",
+        "cuda_from": "wheels",
+        "template": render.template_version(),
+        "uv": "0.9.9",
+        "suite": "bookworm",
+        "debian_locked_at": "2025-11-30T11:00:00Z",
+        "debian": (
+            _package("apt", _contents("apt"), False),
+            _package("base-files", BASE_FILES, True),
+            _package("python3.11", _contents("python3.11"), False),
+        ),
+        "wheels": (
+            _wheel("nvidia-cublas-cu12", "12.2.5.6", "cuda"),
+            _wheel("pip", "24.0", "python"),
+            _wheel("tensorflow", "2.15.1", "python"),
+            _wheel("uv", "0.9.9", "tool"),
+        ),
+        "trim": (Rule(what="nvidia/*/include/**", why="headers, and nothing compiles here"),),
+        "keep": (Rule(what="nvidia/*/include/cuda.h", why="one that somebody wants"),),
+        "without": (Rule(what="nvidia-nccl-cu12", why="TensorFlow's own is linked in, größer als nötig"),),
+    }
+    return Lock(**{**values, **changes})
+
+
+def fill(store: Store, of: Lock) -> None:
+    """Put all that the lock names into the store."""
+    for package in of.debian:
+        put(store, BASE_FILES if package.essential else _contents(package.name))
+    for wheel in of.wheels:
+        put(store, _contents(wheel.name))
+
+
+def workspace(root: Path, text: str = matrices.TEXT) -> Workspace:
+    """A team's folder with a matrix, and every cell of it locked and rendered."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "matrix.yaml").write_text(text, encoding="utf-8")
+    made = Workspace(root, {})
+    for cell in load_matrix(root / "matrix.yaml").cells:
+        of = lock(cell)
+        write_lock(of, root / "images")
+        write_all(root / "images" / cell.name, render.render(cell, of))
+    return made
+
+
+# Answers as the real client does; $FAKE_BUILD says how a build goes.
+_DOCKER = """\
+#!/bin/sh
+here=$(dirname "$0")
+echo "$*" >> "$here/asked"
+case "$1 $2" in
+"buildx version") echo "github.com/docker/buildx v0.19.3 abc" ;;
+"buildx inspect") printf 'Name: default\\nDriver: docker\\nStatus: running\\n' ;;
+"buildx ls") printf 'NAME/NODE DRIVER\\ndefault docker\\n' ;;
+"context inspect") echo unix:///run/docker.sock ;;
+"info --format")
+    echo '{"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]], "DockerRootDir": "/nowhere"}' ;;
+"version --format")
+    case ${FAKE_BUILD:-} in
+    no-engine) echo "Cannot connect to the Docker daemon at unix:///run/docker.sock" >&2; exit 1 ;;
+    no-permission) echo "permission denied while trying to connect to the Docker daemon socket" >&2; exit 1 ;;
+    esac
+    echo '{"Client": {"Version": "26.1.5"}, "Server": {"Version": "26.1.5"}}' ;;
+"buildx build")
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --metadata-file) metadata=$2 ;;
+        --output) dest=${2#*dest=}; dest=${dest%%,*} ;;
+        esac
+        shift
+    done
+    case ${FAKE_BUILD:-} in
+    step-fails) cat "$here/fail.rawjson"; echo "ERROR: failed to solve" >&2; exit 1 ;;
+    disk-full) echo "ERROR: write /x: no space left on device" >&2; exit 1 ;;
+    engine-lost) echo "ERROR: error reading from server: EOF" >&2; exit 1 ;;
+    hangs) printf half > "$dest"; touch "$here/hanging"; exec sleep 60 ;;
+    esac
+    cp "$here/image.tar" "$dest"
+    case ${FAKE_BUILD:-} in
+    other-digest) echo '{"containerimage.digest": "sha256:0"}' > "$metadata" ;;
+    *) printf '{"containerimage.digest": "%s"}' "$(cat "$here/digest")" > "$metadata" ;;
+    esac ;;
+*) echo "not known: $*" >&2; exit 1 ;;
+esac
+"""
+
+
+class Docker:
+    """The script that stands for the docker client, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.path = folder / "docker"
+        self.path.write_text(_DOCKER)
+        self.path.chmod(0o755)
+        (folder / "fail.rawjson").write_bytes((tiny.FIXTURES / "build-fail.rawjson").read_bytes())
+        self.will_build(b"layer one", b"layer two")
+
+    def will_build(self, *layers: bytes) -> None:
+        """Decide what the next builds give."""
+        archive = tiny.tar(self.folder / "image.tar", tiny.oci_files(layers))
+        self.manifest = oci.describe(archive).manifest_digest
+        (self.folder / "digest").write_text(self.manifest)
+
+    @property
+    def builds(self) -> int:
+        """How many builds were asked for."""
+        asked = self.folder / "asked"
+        lines = asked.read_text().splitlines() if asked.exists() else []
+        return sum(line.startswith("buildx build") for line in lines)
+
+    def wait_until_hanging(self, seconds: float = 30) -> None:
+        """Wait for a build in the mode ``hangs``."""
+        end = time.monotonic() + seconds
+        while not (self.folder / "hanging").exists():
+            assert time.monotonic() < end, "the build did not start"
+            time.sleep(0.02)
+
+
+@dataclass
+class Images:
+    """An engine's images: which are loaded, and where tags point. ``failing``: what fails next."""
+
+    loaded: set[str] = field(default_factory=set)
+    tags: dict[str, str] = field(default_factory=dict)
+    loads: int = 0
+    failing: BaseException | None = None
+
+    def inspect(self, name: str) -> str | None:
+        return name if name in self.loaded else self.tags.get(name)
+
+    def load(self, archive: Path) -> str:
+        if self.failing is not None:
+            raise self.failing
+        self.loads += 1
+        digest = oci.describe(archive).manifest_digest
+        self.loaded.add(digest)
+        return digest
+
+    def tag(self, image: str, names: Sequence[str]) -> None:
+        assert image in self.loaded, "tagged before it was loaded"
+        self.tags.update(dict.fromkeys(names, image))
+
+    @contextmanager
+    def connect(self, env: Mapping[str, str]) -> Iterator[Images]:
+        yield self
+
+
+@dataclass
+class Place:
+    """All that a build touches."""
+
+    root: Path
+    workspace: Workspace
+    store: Store
+    docker: Docker
+    images: Images
+    env: Mapping[str, str]
+
+    @property
+    def cell(self) -> Cell:
+        return self.workspace.matrix.cells[0]
+
+    @property
+    def lock(self) -> Lock:
+        return self.workspace.lock(self.cell)
+
+    @property
+    def host(self) -> Host:
+        return Host(self.store, Console(self.env), self.env)
+
+    def leftovers(self) -> list[str]:
+        """What is in the store beside blobs, records and logs."""
+        known = {"blobs", "builds", "logs", "lock"}
+        paths = (path.relative_to(self.store.root) for path in self.store.root.rglob("*") if path.is_file())
+        return sorted(str(path) for path in paths if path.parts[0] not in known)
+
+
+def place(root: Path, monkeypatch: Any, text: str = matrices.TEXT) -> Place:
+    """A workspace, a filled store and an engine; this process's environment and folder are of them."""
+    made = workspace(root / "team", text)
+    store = Store(root / "store", say=lambda _: None)
+    docker, images = Docker(root / "bin"), Images()
+    for name in ("NO_COLOR", "TFENV_MATRIX", "FAKE_BUILD", "DOCKER_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TFENV_CACHE", str(store.root))
+    monkeypatch.setenv("TFENV_DOCKER", str(docker.path))
+    monkeypatch.setattr("tfenv.container.connect", images.connect)
+    monkeypatch.setattr("tfenv.fetch.fetch", no_network)
+    monkeypatch.setattr("tfenv.build.check_all", lambda needs: None)
+    monkeypatch.chdir(made.start)
+    found = Place(root, made, store, docker, images, os.environ)
+    for cell in made.matrix.cells:
+        fill(store, made.lock(cell))
+    return found
+
+
+def no_network(*args: object, **more: object) -> None:
+    """Stands for a fetch where no server answers."""
+    raise NotReadyError("no server answers", remedy="connect this machine")
