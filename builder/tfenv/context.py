@@ -50,7 +50,7 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
             ignore=shutil.ignore_patterns("__pycache__"),
         )
         for name, text in files.items():
-            (main / name).write_text(text)
+            (main / name).write_text(text, encoding="utf-8")
         for package in lock.debian:
             _link(
                 store, package.sha256, debs / ("essential" if package.essential else "rest"), package.filename
@@ -60,7 +60,8 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
         for layer in ("cuda", "python"):
             (wheels / layer).mkdir(exist_ok=True, parents=True)
             lines = lockfile.requirement_lines(lock.wheels, layer)
-            (wheels / layer / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
+            text = "".join(f"{line}\n" for line in lines)
+            (wheels / layer / "requirements.txt").write_text(text, encoding="utf-8")
         essential = sorted((debs / "essential").glob("*.deb"))
         rootfs.write_essential_tar(essential, main / "essential.tar", epoch=lock.base_epoch)
         _settle(root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,4 +33,5 @@ def write_all(folder: Path, files: Mapping[str, str]) -> None:
         ) from error
     finally:
         for temporary in aside.values():
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # as where the folder is none
+                temporary.unlink()
