@@ -1,0 +1,69 @@
+"""Generated files are all old or all new."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from tfenv.errors import NotReadyError
+from tfenv.files import write_all
+
+
+def test_files_are_written_as_they_are_given(tmp_path: Path) -> None:
+    write_all(tmp_path / "new" / "folder", {"a": "one\r\nzwei größer\n", "b": ""})
+    assert (tmp_path / "new" / "folder" / "a").read_bytes() == "one\r\nzwei größer\n".encode()
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["a", "b"]
+
+
+def test_other_files_stay(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "a").write_text("old")
+    write_all(tmp_path, {"a": "new"})
+    assert ((tmp_path / "mine").read_text(), (tmp_path / "a").read_text()) == ("mine", "new")
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_full_disk_leaves_all_old_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    write_all(tmp_path, {"a": "old a", "b": "old b"})
+    calls = iter(range(10))
+
+    def full(_: int) -> None:
+        if next(calls) >= after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NotReadyError, match="No space left") as caught:
+        write_all(tmp_path, {"a": "new a", "b": "new b"})
+    assert caught.value.remedy
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old a", "b": "old b"}
+
+
+def test_an_interrupt_leaves_all_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_all(tmp_path, {"a": "old"})
+
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_all(tmp_path, {"a": "new"})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
+
+
+def test_a_file_in_the_folders_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / "images").write_text("a file")
+    for folder in (tmp_path / "images", tmp_path / "images" / "cell"):
+        with pytest.raises(NotReadyError, match="cannot write"):
+            write_all(folder, {"a": "x"})
+    assert (tmp_path / "images").read_text() == "a file"
+
+
+def test_a_folder_in_a_files_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(NotReadyError):
+        write_all(tmp_path, {"a": "x"})
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
