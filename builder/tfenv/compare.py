@@ -31,6 +31,8 @@ def _entries(archive: Path, layer: oci.LayerBlob) -> dict[str, tuple[object, ...
                     ("type", member.type),
                     ("link", member.linkname),
                     ("content", content),
+                    ("device", (member.devmajor, member.devminor)),
+                    ("attributes", {k: v for k, v in member.pax_headers.items() if "xattr" in k}),
                 )
     return found
 
@@ -46,7 +48,7 @@ def _decompressed(blob: IO[bytes], media_type: str) -> IO[bytes]:
     if media_type.endswith("zstd"):
         import zstandard
 
-        return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(blob))
+        return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True))
     return cast(IO[bytes], gzip.GzipFile(fileobj=blob)) if media_type.endswith("gzip") else blob
 
 
