@@ -215,7 +215,7 @@ case "$1 $2" in
     step-fails) cat "$here/fail.rawjson"; echo "ERROR: failed to solve" >&2; exit 1 ;;
     disk-full) echo "ERROR: write /x: no space left on device" >&2; exit 1 ;;
     engine-lost) echo "ERROR: error reading from server: EOF" >&2; exit 1 ;;
-    hangs) printf half > "$dest"; touch "$here/hanging"; exec sleep 60 ;;
+    hangs) printf half > "$dest"; echo $$ > "$here/hanging"; exec sleep 60 ;;
     esac
     cp "$here/image.tar" "$dest"
     case ${FAKE_BUILD:-} in
@@ -230,14 +230,14 @@ esac
 class Docker:
     """The script that stands for the docker client, and what it was asked."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self.path = folder / "docker"
+    def __init__(self, where: Path) -> None:
+        where.mkdir(parents=True, exist_ok=True)
+        self.folder = where
+        self.path = where / "docker"
         self.path.write_text(_DOCKER)
         self.path.chmod(0o755)
-        (folder / "fail.rawjson").write_bytes((tiny.FIXTURES / "build-fail.rawjson").read_bytes())
-        self.will_build(b"layer one", b"layer two")
+        (where / "fail.rawjson").write_bytes((tiny.FIXTURES / "build-fail.rawjson").read_bytes())
+        self.will_build(tarred([folder("etc"), file("etc/a")]), tarred([file("b")]))
 
     def will_build(self, *layers: bytes) -> None:
         """Decide what the next builds give."""
@@ -252,12 +252,14 @@ class Docker:
         lines = asked.read_text().splitlines() if asked.exists() else []
         return sum(line.startswith("buildx build") for line in lines)
 
-    def wait_until_hanging(self, seconds: float = 30) -> None:
-        """Wait for a build in the mode ``hangs``."""
+    def hanging(self, seconds: float = 30) -> int:
+        """Wait for a build in the mode ``hangs``; return its process id."""
+        told = self.folder / "hanging"
         end = time.monotonic() + seconds
-        while not (self.folder / "hanging").exists():
+        while not (told.exists() and told.read_text().endswith("\n")):
             assert time.monotonic() < end, "the build did not start"
             time.sleep(0.02)
+        return int(told.read_text())
 
 
 @dataclass
@@ -336,6 +338,21 @@ def place(root: Path, monkeypatch: Any, text: str = matrices.TEXT) -> Place:
     for cell in made.matrix.cells:
         fill(store, made.lock(cell))
     return found
+
+
+TWO_BASES = matrices.TEXT.replace("bases: [debian12]", "bases: [debian12, debian13]").replace(
+    "cuda_sets:\n",
+    """\
+  debian13:
+    kind: debian
+    suite: trixie
+    pythons: ["3.11"]
+    cuda_from: wheels
+    epoch: 2025-08-09T00:00:00Z
+    packages: [apt, python3.11]
+cuda_sets:
+""",
+)
 
 
 def no_network(*args: object, **more: object) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfenv import buildx, digest, lockfile, oci, render
+from tfenv import buildx, digest, lockfile, oci, render, rootfs
 from tfenv.context import Staged, staged
 from tfenv.disk import check_all, estimate
 from tfenv.engine import Engine, check, probe, run_command
@@ -69,7 +69,8 @@ def ready_engine(env: Mapping[str, str]) -> Engine:
 
 def input_hash(lock: Lock, files: Mapping[str, str]) -> str:
     """sha256 over all that decides the image's bytes, but for the builder's own version."""
-    told = [lockfile.lock_hash(lock), render.template_version(), _EXPORT, sorted(files.items())]
+    recipe = [render.template_version(), rootfs.recipe_version(), _EXPORT]
+    told = [lockfile.lock_hash(lock), recipe, sorted(files.items())]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -98,6 +98,7 @@ def prepare(workspace: Workspace, cell: Cell, host: Host) -> Lock:
             resolvers=host_resolvers(host.env),
         )
         write_lock(lock, workspace.images)
+    render.require_current_template(cell, lock)
     folder = workspace.folder(cell)
     if not (folder / "Dockerfile").exists():
         from tfenv.files import write_all

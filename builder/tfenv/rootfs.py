@@ -7,6 +7,7 @@ nor a Debian host, and so that its bytes depend on the packages alone.
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import lzma
 import re
@@ -24,6 +25,11 @@ _LEFT_OUT = re.compile(
     r"usr/share/(?:info|lintian|locale|man)/.+"
     r"|usr/share/doc/(?!apt/examples/sources\.list$)(?!.*/copyright$).*[^/]$"
 )
+
+
+def recipe_version() -> str:
+    """sha256 of this module: changes when the bytes that it writes may."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _data_tar(deb: Path) -> bytes:
