@@ -105,13 +105,13 @@ def put(store: Store, data: bytes) -> str:
     return sha256
 
 
-def _package(name: str, data: bytes, essential: bool) -> DebianPackage:
+def _package(name: str, data: bytes, essential: bool, version: str = "1.0") -> DebianPackage:
     return DebianPackage(
         name=name,
-        version="1.0",
+        version=version,
         architecture="amd64",
         archive="debian",
-        path=f"pool/main/{name[0]}/{name}/{name}_1.0_amd64.deb",
+        path=f"pool/main/{name[0]}/{name}/{name}_{version}_amd64.deb",
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
         essential=essential,
@@ -150,6 +150,7 @@ def lock(cell: Cell, **changes: Any) -> Lock:
         "debian": (
             _package("apt", _contents("apt"), False),
             _package("base-files", BASE_FILES, True),
+            _package("libc6", _contents("libc6"), False, "2.36"),
             _package("python3.11", _contents("python3.11"), False),
         ),
         "wheels": (

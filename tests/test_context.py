@@ -47,6 +47,7 @@ def test_the_layout(here: Place) -> None:
         "context/essential.tar",
         "debs/essential/base-files_1.0_amd64.deb",
         "debs/rest/apt_1.0_amd64.deb",
+        "debs/rest/libc6_2.36_amd64.deb",
         "debs/rest/python3.11_1.0_amd64.deb",
         "wheels/cuda/nvidia_cublas_cu12-12.2.5.6-py3-none-any.whl",
         "wheels/cuda/requirements.txt",
