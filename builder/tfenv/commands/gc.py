@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import click
 
@@ -39,13 +40,21 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
                     keep.add(record["archive"])
     with store.lock():
         stages = store.root / "stage"
+        sizes = _own_sizes(stages)
         if not dry_run:
             shutil.rmtree(stages, ignore_errors=True)
         freed = store.gc(keep, dry_run=dry_run)
-    told = {"bytes": freed.bytes, "files": freed.files, "dry_run": dry_run, "store": str(store.root)}
+    size, files = freed.bytes + sum(sizes), freed.files + len(sizes)
+    told = {"bytes": size, "files": files, "dry_run": dry_run, "store": str(store.root)}
     verb = "would free" if dry_run else "freed"
     emit(
         told,
         as_json=as_json,
-        text=f"{verb} {freed.bytes / 1e9:.2f} GB in {freed.files} files of {store.root}",
+        text=f"{verb} {size / 1e9:.2f} GB in {files} files of {store.root}",
     )
+
+
+def _own_sizes(stages: Path) -> list[int]:
+    """Bytes of each file that failed builds left, but for those that are blobs by another name."""
+    found = (path.lstat() for path in stages.rglob("*") if not path.is_dir())
+    return [told.st_size for told in found if told.st_nlink == 1]

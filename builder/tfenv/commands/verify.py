@@ -13,7 +13,13 @@ from tfenv.model import Cell
 
 @click.command("verify")
 @cells_arguments
-@click.option("--suite", type=click.Choice(["smoke", "full"]), default="smoke", show_default=True)
+@click.option(
+    "--suite",
+    type=click.Choice(["smoke", "full"]),
+    default="smoke",
+    show_default=True,
+    help="full also reads every installed file, and runs the longer checks.",
+)
 @click.option(
     "--gpus",
     type=click.Choice(["auto", "all", "none"]),
