@@ -161,7 +161,6 @@ def lock(cell: Cell, **changes: Any) -> Lock:
         ),
         "trim": (Rule(what="nvidia/*/include/**", why="headers, and nothing compiles here"),),
         "keep": (Rule(what="nvidia/*/include/cuda.h", why="one that somebody wants"),),
-        "without": (Rule(what="nvidia-nccl-cu12", why="TensorFlow's own is linked in, größer als nötig"),),
     }
     return Lock(**{**values, **changes})
 
@@ -193,7 +192,11 @@ here=$(dirname "$0")
 echo "$*" >> "$here/asked"
 case "$1 $2" in
 "buildx version") echo "github.com/docker/buildx v0.19.3 abc" ;;
-"buildx inspect") printf 'Name: default\\nDriver: docker\\nStatus: running\\n' ;;
+"buildx inspect")
+    case ${FAKE_BUILDER:-} in
+    own) printf 'Name: mine\\nDriver: docker-container\\nStatus: running\\nBuildKit version: v0.20.0\\n' ;;
+    *) printf 'Name: default\\nDriver: docker\\nStatus: running\\n' ;;
+    esac ;;
 "buildx ls") printf 'NAME/NODE DRIVER\\ndefault docker\\n' ;;
 "context inspect") echo unix:///run/docker.sock ;;
 "info --format")
@@ -208,7 +211,11 @@ case "$1 $2" in
     while [ $# -gt 0 ]; do
         case $1 in
         --metadata-file) metadata=$2 ;;
-        --output) dest=${2#*dest=}; dest=${dest%%,*} ;;
+        --output)
+            case $2 in
+            type=image*) kept=${2#*name=}; kept=${kept%%,*} ;;
+            *) dest=${2#*dest=}; dest=${dest%%,*} ;;
+            esac ;;
         esac
         shift
     done
@@ -219,6 +226,7 @@ case "$1 $2" in
     hangs) printf half > "$dest"; echo $$ > "$here/hanging"; exec sleep 60 ;;
     esac
     cp "$here/image.tar" "$dest"
+    [ -z "${kept:-}" ] || echo "$kept $(cat "$here/digest")" >> "$here/kept"
     case ${FAKE_BUILD:-} in
     other-digest) echo '{"containerimage.digest": "sha256:0"}' > "$metadata" ;;
     *) printf '{"containerimage.digest": "%s"}' "$(cat "$here/digest")" > "$metadata" ;;
@@ -265,14 +273,21 @@ class Docker:
 
 @dataclass
 class Images:
-    """An engine's images: which are loaded, and where tags point. ``failing``: what fails next."""
+    """An engine's images: which it has, and where tags point. ``failing``: what a load raises."""
 
+    kept: Path
     loaded: set[str] = field(default_factory=set)
     tags: dict[str, str] = field(default_factory=dict)
     loads: int = 0
     failing: BaseException | None = None
 
     def inspect(self, name: str) -> str | None:
+        if self.kept.exists():  # what builds have put into the engine themselves
+            for line in self.kept.read_text().splitlines():
+                tag, digest = line.split()
+                self.tags[tag] = digest
+                self.loaded.add(digest)
+            self.kept.unlink()
         return name if name in self.loaded else self.tags.get(name)
 
     def load(self, archive: Path) -> str:
@@ -284,8 +299,11 @@ class Images:
         return digest
 
     def tag(self, image: str, names: Sequence[str]) -> None:
-        assert image in self.loaded, "tagged before it was loaded"
+        assert image in self.loaded, "tagged before it was there"
         self.tags.update(dict.fromkeys(names, image))
+
+    def remove(self, name: str) -> bool:
+        return self.tags.pop(name, None) is not None
 
     @contextmanager
     def connect(self, env: Mapping[str, str]) -> Iterator[Images]:
@@ -326,8 +344,8 @@ def place(root: Path, monkeypatch: Any, text: str = matrices.TEXT) -> Place:
     """A workspace, a filled store and an engine; this process's environment and folder are of them."""
     made = workspace(root / "team", text)
     store = Store(root / "store", say=lambda _: None)
-    docker, images = Docker(root / "bin"), Images()
-    for name in ("NO_COLOR", "TFENV_MATRIX", "FAKE_BUILD", "DOCKER_HOST"):
+    docker, images = Docker(root / "bin"), Images(root / "bin" / "kept")
+    for name in ("NO_COLOR", "TFENV_MATRIX", "FAKE_BUILD", "FAKE_BUILDER", "DOCKER_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TFENV_CACHE", str(store.root))
     monkeypatch.setenv("TFENV_DOCKER", str(docker.path))

@@ -281,29 +281,60 @@ def test_a_stage_never_overwrites_a_folder(here: Place, tmp_path: Path) -> None:
 # Tags.
 
 
-def test_all_tags_move_after_the_image_is_loaded(here: Place) -> None:
+@pytest.fixture
+def own_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A builder beside the engine: what it builds has to be loaded."""
+    monkeypatch.setenv("FAKE_BUILDER", "own")
+
+
+def test_the_engines_own_builder_leaves_the_image_there(here: Place) -> None:
     built = made(here)
     assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
     assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
+    assert here.images.loads == 0
 
 
-def test_an_image_that_is_loaded_and_tagged_is_left_alone(here: Place) -> None:
+def test_a_builder_of_its_own_has_the_archive_loaded(here: Place, own_builder: None) -> None:
+    built = made(here)
+    assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
+    assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
+    assert here.images.loads == 1
+
+
+def test_an_image_that_the_engine_has_lost_is_loaded_from_the_store(here: Place) -> None:
+    built = made(here)
+    build.load_and_tag(built, ("tfenv:a",), here.env)
+    here.images.tags.clear()
+    here.images.loaded.clear()
+    assert build.load_and_tag(made(here), ("tfenv:a",), here.env)
+    assert here.images.tags == {"tfenv:a": built.digest.manifest}
+    assert here.images.loads == 1
+
+
+def test_an_image_that_is_loaded_and_tagged_is_left_alone(here: Place, own_builder: None) -> None:
     built = made(here)
     build.load_and_tag(built, ("tfenv:a",), here.env)
     assert not build.load_and_tag(built, ("tfenv:a",), here.env)
     assert here.images.loads == 1
 
 
-def test_a_tag_that_is_missing_or_elsewhere_moves_without_a_load(here: Place) -> None:
+def test_a_tag_that_is_missing_or_elsewhere_moves_without_a_load(here: Place, own_builder: None) -> None:
     built = made(here)
     build.load_and_tag(built, ("tfenv:a",), here.env)
     here.images.tags = {"tfenv:b": "sha256:other"}
-    assert not build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
+    assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
     assert here.images.loads == 1
-    assert set(here.images.tags.values()) == {built.digest.manifest}
+    assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
 
 
-def test_no_tag_moves_when_the_load_fails(here: Place) -> None:
+def test_the_passing_name_of_a_build_goes_also_when_no_tag_moves(here: Place) -> None:
+    for _ in range(2):
+        build.load_and_tag(made(here, no_cache=True), ("tfenv:a",), here.env)
+    assert here.images.inspect("tfenv:a")
+    assert list(here.images.tags) == ["tfenv:a"]
+
+
+def test_no_tag_moves_when_the_load_fails(here: Place, own_builder: None) -> None:
     here.images.tags = {"tfenv:a": "sha256:old"}
     here.images.failing = NotReadyError("the engine's disk is full")
     with pytest.raises(NotReadyError):

@@ -130,6 +130,7 @@ def _fetch_fails(error: BaseException) -> Callable[[Place, pytest.MonkeyPatch], 
 
 
 def _load_fails(here: Place, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("FAKE_BUILDER", "own")
     patch.setattr(here.images, "failing", NotReadyError("the engine's disk is full", remedy="free some"))
 
 
@@ -168,7 +169,7 @@ FAILURES: dict[str, tuple[Arrange, int, str]] = {
         130,
         "interrupted",
     ),
-    "Ctrl-C while storing": (_at("tfenv.build._sha256", KeyboardInterrupt()), 130, "interrupted"),
+    "Ctrl-C while storing": (_at("tfenv.store.Store.adopt", KeyboardInterrupt()), 130, "interrupted"),
     "the load fails": (_load_fails, 4, "disk is full"),
     "the tags are refused": (_tag_fails, 1, "refused"),
 }

@@ -1,0 +1,562 @@
+"""What each command prints and writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small
+from small import Place
+from tfenv import cli, digest, pipeline, render
+from tfenv.errors import NotReadyError
+from tfenv.fetch import MissingInputs
+from tfenv.lock import Resolvers
+from tfenv.lockfile import LOCK_NAME, dump_lock, lock_hash
+from tfenv.model import Lock
+from tfenv.report import Check, Report
+from tfenv.report import Host as ReportHost
+
+CELL = small.CELL
+Printed = Callable[[], Any]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return small.place(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return small.place(tmp_path, monkeypatch, small.TWO_BASES)
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line: (exit code, stdout, stderr)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(arguments)
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+Tell = Callable[..., tuple[int, str, str]]
+
+
+def data(told: tuple[int, str, str], code: int = 0) -> Any:
+    """The one JSON document that was printed."""
+    assert told[0] == code, told
+    (line,) = told[1].splitlines()
+    return json.loads(line)
+
+
+def folder(here: Place) -> Path:
+    return here.workspace.folder(here.cell)
+
+
+# list
+
+
+def test_list_names_cells_their_state_and_aliases(two: Place, tell: Tell) -> None:
+    (two.workspace.folder(two.workspace.matrix.cells[1]) / LOCK_NAME).unlink()
+    code, out, err = tell("list")
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert first == f"{CELL}  locked  2.15.1-cu12, 2.15.1, 2.15-cu12, 2.15, latest"
+    assert second.split("  ")[1] == "not locked"
+
+
+def test_list_as_json(here: Place, tell: Tell) -> None:
+    (told,) = data(tell("list", "--json"))
+    assert (told["cell"], told["tensorflow"], told["cuda"], told["cudnn"]) == (CELL, "2.15.1", "12.2", "8.9")
+    assert (told["python"], told["base"], told["locked"], told["manifest"]) == (
+        "3.11",
+        "debian12",
+        True,
+        None,
+    )
+    assert told["tags"] == small.TAGS
+    assert "2.15-cu12-debian12" in told["aliases"] and CELL not in told["aliases"]
+
+
+def test_list_says_what_is_recorded(here: Place, tell: Tell) -> None:
+    tell("build", CELL, "--record")
+    (told,) = data(tell("list", "--json"))
+    assert told["manifest"] == here.docker.manifest
+
+
+def test_list_says_what_is_refused_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Tell
+) -> None:
+    why = "cuDNN 8.9 has a bug with this base"
+    text = small.TWO_BASES + f"exclude:\n  - base: debian13\n    why: {why}\n"
+    small.place(tmp_path, monkeypatch, text)
+    name = CELL.replace("debian12", "debian13")
+    assert f"{name}  refused: " in tell("list", "--refused")[1]
+    told = data(tell("list", "--refused", "--json"))
+    assert [cell["cell"] for cell in told["cells"]] == [CELL]
+    assert told["refused"][0]["cell"] == name and why in told["refused"][0]["why"]
+    assert "refused" not in tell("list")[1]
+
+
+# schema
+
+
+def test_schema_is_printed_or_written(here: Place, tell: Tell, tmp_path: Path) -> None:
+    code, out, _ = tell("schema")
+    assert code == 0
+    printed = json.loads(out)
+    assert data(tell("schema", "--json")) == printed
+    assert tell("schema", "--output", str(tmp_path / "s.json"))[1] == f"{tmp_path / 's.json'} written\n"
+    assert json.loads((tmp_path / "s.json").read_text()) == printed
+
+
+def test_schema_needs_no_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Tell) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tell("schema")[0] == 0
+
+
+# render
+
+
+def test_render_writes_what_is_missing_and_nothing_else(here: Place, tell: Tell) -> None:
+    (folder(here) / "Dockerfile").unlink()
+    before = (folder(here) / "requirements.lock").stat().st_mtime_ns
+    assert tell("render") == (0, f"{CELL}: Dockerfile written\n", "")
+    assert (folder(here) / "requirements.lock").stat().st_mtime_ns == before
+    assert tell("render") == (0, f"{CELL}: current\n", "")
+
+
+def test_render_as_json(here: Place, tell: Tell) -> None:
+    (folder(here) / "Dockerfile").write_text("")
+    told = data(tell("render", CELL, "--json"))
+    assert told == {"cell": CELL, "files": ["Dockerfile", "requirements.lock"], "changed": ["Dockerfile"]}
+
+
+def test_render_check_passes_when_current(here: Place, tell: Tell) -> None:
+    assert tell("render", "--check") == (0, f"{CELL}: current\n", "")
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "requirements.lock"])
+@pytest.mark.parametrize(
+    "change", [Path.unlink, lambda path: path.write_text("x")], ids=["missing", "changed"]
+)
+def test_render_check_finds_drift_and_writes_nothing(
+    here: Place, tell: Tell, name: str, change: Callable[[Path], object]
+) -> None:
+    change(folder(here) / name)
+    before = sorted((path.name, path.read_bytes()) for path in folder(here).iterdir())
+    code, out, err = tell("render", "--check")
+    assert (code, out) == (1, "")
+    assert f"images/{CELL}/{name}" in err and "tfenv render" in err
+    assert sorted((path.name, path.read_bytes()) for path in folder(here).iterdir()) == before
+
+
+def test_render_check_finds_a_cell_without_a_lock(here: Place, tell: Tell) -> None:
+    (folder(here) / LOCK_NAME).unlink()
+    code, _, err = tell("render", "--check")
+    assert code != 0 and f"tfenv lock {CELL}" in err
+    assert tell("render") == (0, "", ""), "without --check only what is locked counts"
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_render_refuses_a_lock_of_other_templates(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(render, "template_version", lambda: "f" * 64)
+    code, out, err = tell("render", *options)
+    assert code != 0 and out == ""
+    assert "another version of the templates" in err and f"tfenv lock {CELL}" in err
+
+
+def test_render_check_goes_on_after_a_cell_that_drifts(two: Place, tell: Tell) -> None:
+    (folder(two) / "Dockerfile").unlink()
+    code, out, err = tell("render", "--check")
+    assert code == 1
+    assert CELL in err
+    assert out == f"{two.workspace.matrix.cells[1].name}: current\n"
+
+
+# lock
+
+
+def resolvers(lock: Lock, **changes: Any) -> Resolvers:
+    found: dict[str, Any] = {
+        "debian": lambda suite, packages: lock.debian,
+        "wheels": lambda cell, platform: lock.wheels,
+        "uv": lambda: lock.uv,
+    }
+    return Resolvers(**{**found, **changes})
+
+
+@pytest.fixture
+def resolving(here: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Resolvers that give what is locked; the list says which were asked."""
+    asked: list[str] = []
+    lock = here.lock
+
+    def ask(kind: str, answer: Any) -> Callable[..., Any]:
+        return lambda *_: (asked.append(kind), answer)[1]
+
+    made = Resolvers(debian=ask("debian", lock.debian), wheels=ask("wheels", lock.wheels), uv=lambda: lock.uv)
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    return asked
+
+
+def test_lock_keeps_what_is_locked(here: Place, resolving: list[str], tell: Tell) -> None:
+    pinned = here.lock
+    code, out, err = tell("lock", CELL)
+    assert code == 0 and err == ""
+    assert resolving == []
+    assert "4 wheels" in out and "4 Debian packages" in out and "none newer than 2024-03-15" in out
+    assert (here.lock.debian, here.lock.wheels) == (pinned.debian, pinned.wheels)
+    assert tell("lock", CELL)[1].startswith(f"{CELL}: unchanged")
+
+
+@pytest.mark.parametrize("what", ["wheels", "debian", "all"])
+def test_lock_resolves_only_what_is_asked_for(
+    here: Place, resolving: list[str], tell: Tell, what: str
+) -> None:
+    assert tell("lock", CELL, "--upgrade", what)[0] == 0
+    assert set(resolving) == ({"wheels", "debian"} if what == "all" else {what})
+
+
+def test_lock_check_writes_nothing(here: Place, resolving: list[str], tell: Tell) -> None:
+    tell("lock", CELL)
+    assert tell("lock", CELL, "--check")[0] == 0
+    (folder(here) / LOCK_NAME).unlink()
+    code, out, err = tell("lock", CELL, "--check")
+    assert (code, out) == (1, "")
+    assert "missing" in err
+    assert not (folder(here) / LOCK_NAME).exists()
+
+
+def test_lock_as_json(here: Place, resolving: list[str], tell: Tell) -> None:
+    told = data(tell("lock", CELL, "--json"))
+    assert told["lock"] == f"sha256:{lock_hash(here.lock)}"
+    assert (told["wheels"], told["debian"]) == (4, 4)
+    assert told["bytes"] == sum(item.size for item in (*here.lock.wheels, *here.lock.debian))
+
+
+# build
+
+
+def test_build_prints_the_digest_and_the_tags(here: Place, tell: Tell) -> None:
+    code, out, _ = tell("build", "2.15-cu12")
+    assert code == 0
+    assert out.splitlines()[0].startswith(f"{CELL}: built")
+    assert here.docker.manifest in out
+    assert [line.strip() for line in out.splitlines()[1:]] == small.TAGS
+    assert tell("build", "2.15-cu12")[1].startswith(f"{CELL}: already built")
+
+
+def test_build_as_json(here: Place, tell: Tell) -> None:
+    told = data(tell("build", CELL, "--json"))
+    assert (told["cell"], told["manifest"], told["reused"]) == (CELL, here.docker.manifest, False)
+    assert told["tags"] == small.TAGS
+    assert Path(told["archive"]).is_file() and Path(told["log"]).is_file()
+    assert set(told["seconds"]) == {"fetch", "build", "store"}
+    assert data(tell("build", CELL, "--json"))["reused"] is True
+
+
+def test_build_records_the_digest_when_asked(here: Place, tell: Tell) -> None:
+    tell("build", CELL)
+    assert digest.read(folder(here)) is None
+    tell("build", CELL, "--record")
+    recorded = digest.read(folder(here))
+    assert recorded is not None and recorded.manifest == here.docker.manifest
+    assert data(tell("build", CELL, "--json"))["likeness"] == "identical"
+
+
+def test_build_check_reproducible(here: Place, tell: Tell) -> None:
+    told = data(tell("build", CELL, "--check-reproducible", "--json"))
+    assert told["reproducible"] is True and len(told["seconds"]) == 2
+    assert here.docker.builds == 2
+    assert here.images.tags[f"tfenv:{CELL}"] == here.docker.manifest
+
+
+def test_build_stage_prints_a_line_that_can_be_typed(here: Place, tell: Tell, tmp_path: Path) -> None:
+    code, out, _ = tell("build", CELL, "--stage", str(tmp_path / "stage here"))
+    assert code == 0
+    argv = shlex.split(out)
+    assert argv[1:3] == ["buildx", "build"]
+    assert (Path(argv[-1]) / "Dockerfile").is_file()
+    assert here.docker.builds == 0
+    assert data(tell("build", CELL, "--stage", str(tmp_path / "two"), "--json"))["argv"][1] == "buildx"
+    assert tell("build", CELL, "--stage", str(tmp_path / "two"))[0] == 2
+
+
+# verify and up
+
+
+def report(verdict: Any = "unverified") -> Report:
+    return Report(
+        image=f"tfenv:{CELL}",
+        digest="sha256:" + "1" * 64,
+        suite="smoke",
+        suite_hash="2" * 64,
+        verdict=verdict,
+        reason="no GPU" if verdict == "unverified" else "",
+        host=ReportHost(),
+        checks=(Check(name="import", status="pass"),),
+        started=0,
+        seconds=1.0,
+    )
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """What `verify_cell` was given, and what it gives (``report``)."""
+    given: dict[str, Any] = {"report": report()}
+
+    def verify_cell(workspace: Any, cell: Any, host: Any, **more: Any) -> tuple[Report, Path]:
+        given.update(more, cell=cell.name)
+        return given["report"], tmp_path / "reports"
+
+    monkeypatch.setattr(pipeline, "verify_cell", verify_cell)
+    return given
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("fail", 1), ("unverified", 3)])
+def test_verify_ends_with_the_verdicts_code(
+    here: Place, tell: Tell, verified: dict[str, Any], verdict: str, code: int
+) -> None:
+    verified["report"] = report(verdict)
+    told = data(tell("verify", CELL, "--json", "--suite", "full", "--gpus", "none"), code)
+    assert (told["verdict"], told["cell"]) == (verdict, CELL)
+    assert told["report"]["results"]
+    assert (verified["suite"], verified["gpus"]) == ("full", "none")
+    assert tell("verify", CELL)[1].startswith(f"{CELL}: ")
+
+
+def test_up_builds_and_verifies_what_is_committed(here: Place, tell: Tell, verified: dict[str, Any]) -> None:
+    told = data(tell("up", "2.15-cu12", "--json"), 3)
+    assert (told["locked"], told["verdict"], told["manifest"]) == (True, "unverified", here.docker.manifest)
+    assert told["tags"] == small.TAGS
+    assert verified["lock"] == here.lock
+    code, out, err = tell("up", CELL)
+    assert (code, "NOT" in out) == (3, False)
+    assert "no GPU" in err.splitlines()[-1], "the verdict is said last"
+
+
+def _debian_gone(here: Place, monkeypatch: pytest.MonkeyPatch, **gone: Any) -> Lock:
+    """The mirror has newer Debian packages; returns the lock of today."""
+    old = here.lock.debian[0]
+    here.store.path(old.sha256).unlink()
+    newer = replace(old, version="2.0", path=old.path.replace("_1.0_", "_2.0_"))
+    newer = replace(newer, sha256=hashlib.sha256(b"newer").hexdigest(), size=5)
+    today = (newer, *here.lock.debian[1:])
+
+    def fetch(lock: Lock, *_: object, **__: object) -> None:
+        if old in lock.debian or gone.get("wheels"):
+            raise MissingInputs(lock.cell, **{"debian": [old.filename], **gone})
+        assert small.put(here.store, b"newer") == newer.sha256
+
+    monkeypatch.setattr("tfenv.fetch.fetch", fetch)
+    made = resolvers(here.lock, debian=lambda suite, packages: today)
+    monkeypatch.setattr(pipeline, "host_resolvers", lambda env: made)
+    return replace(here.lock, debian=today)
+
+
+def test_up_goes_on_with_todays_debian_and_says_so(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    committed = dump_lock(here.lock)
+    today = _debian_gone(here, monkeypatch)
+    code, out, err = tell("up", CELL)
+    assert code == 3
+    assert "NOT the locked digest" in out
+    assert "apt_1.0_amd64.deb" in err and "NOT the locked digest" in err
+    assert "NOT the locked digest" in err.splitlines()[-1]
+    assert verified["lock"].debian == today.debian
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+    assert (folder(here) / LOCK_NAME).read_text() == committed, "a lock is only rewritten when asked"
+    assert data(tell("up", CELL, "--json"), 3)["locked"] is False
+
+
+def test_up_marks_the_image_as_not_the_locked_one(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    _debian_gone(here, monkeypatch)
+    texts: list[str] = []
+    real = render.render
+
+    def spy(*given: Any, **more: Any) -> dict[str, str]:
+        files = real(*given, **more)
+        texts.append(files["Dockerfile"])
+        return files
+
+    monkeypatch.setattr(render, "render", spy)
+    tell("up", CELL)
+    assert f'{render.LABEL_PREFIX}.locked="false"' in texts[-1]
+
+
+def test_build_refuses_where_up_goes_on(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    _debian_gone(here, monkeypatch)
+    code, out, err = tell("build", CELL)
+    assert (code, out) == (1, "")
+    assert "apt_1.0_amd64.deb" in err and "--upgrade debian" in err
+    assert here.images.tags == {}
+
+
+def test_up_does_not_go_on_without_a_wheel(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    _debian_gone(here, monkeypatch, wheels=["pip-24.0-py3-none-any.whl"])
+    code, _, err = tell("up", CELL)
+    assert code == 1
+    assert "pip-24.0" in err
+    assert here.images.tags == {} and "cell" not in verified
+
+
+def test_up_does_not_go_on_without_a_network(here: Place, tell: Tell, verified: dict[str, Any]) -> None:
+    here.store.path(here.lock.debian[0].sha256).unlink()
+    code, _, err = tell("up", CELL)
+    assert code == 4 and "no server answers" in err
+    assert here.images.tags == {} and "cell" not in verified
+
+
+# run
+
+
+def test_run_prints_the_line(here: Place, tell: Tell) -> None:
+    code, out, _ = tell("run", "--print", "--gpus", "none", "2.15-cu12", "python", "-c", "print('a b')")
+    assert code == 0
+    argv = shlex.split(out)
+    assert argv[:3] == [str(here.docker.path), "run", "--rm"]
+    assert argv[-4:] == [f"tfenv:{CELL}", "python", "-c", "print('a b')"]
+    assert "--gpus" not in argv
+    assert any("/workspace" in word for word in argv)
+
+
+def test_run_passes_on_what_follows_the_cell(here: Place, tell: Tell) -> None:
+    _, out, _ = tell("run", "--print", "2.15", "python", "--print", "-h", "--json")
+    assert shlex.split(out)[-4:] == ["python", "--print", "-h", "--json"]
+
+
+def test_run_takes_dockers_own_options(here: Place, tell: Tell) -> None:
+    options = ("--read-only", "--no-workdir", "-v", "/a:/b", "-p", "8888:8888", "--gpus", "device=0,1")
+    told = data(tell("run", "--print", "--json", *options, "2.15"))
+    argv = told["argv"]
+    assert told["cell"] == CELL
+    assert argv[argv.index("--gpus") + 1] == '"device=0,1"'
+    assert {"--read-only", "/a:/b", "8888:8888"} <= set(argv)
+    assert not any("/workspace" in word for word in argv)
+
+
+def test_run_print_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_BUILD", "no-engine")
+    assert tell("run", "--print", "2.15")[0] == 0
+    code, out, err = tell("run", "2.15")
+    assert (code, out) == (4, "") and "no Docker Engine answers" in err
+
+
+def test_run_becomes_docker(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[list[str]] = []
+
+    def execv(path: str, argv: list[str]) -> None:
+        became.append(argv)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("os.execv", execv)
+    with pytest.raises(SystemExit):
+        tell("run", "--gpus", "none", "2.15", "true")
+    assert became[0][-2:] == [f"tfenv:{CELL}", "true"]
+
+
+# gc
+
+
+def blobs(here: Place) -> set[str]:
+    return {path.name for path in here.store.blobs_dir.iterdir()}
+
+
+def test_gc_keeps_what_the_locks_and_their_builds_need(here: Place, tell: Tell) -> None:
+    tell("build", CELL)
+    needed = blobs(here)
+    unused = small.put(here.store, b"of another year")
+    told = data(tell("gc", "--json"))
+    assert blobs(here) == needed and unused not in needed
+    assert told["bytes"] >= len(b"of another year")
+    assert data(tell("build", CELL, "--json"))["reused"] is True
+
+
+def test_gc_frees_builds_that_no_lock_gives_any_more(here: Place, tell: Tell) -> None:
+    archive = Path(data(tell("build", CELL, "--no-cache", "--json"))["archive"])
+    here.docker.will_build(small.tarred([small.file("new")]))
+    assert tell("build", CELL, "--no-cache")[0] == 0
+    tell("gc")
+    assert not archive.exists()
+    assert data(tell("build", CELL, "--json"))["reused"] is True
+
+
+def test_gc_dry_run_says_how_much_and_frees_nothing(here: Place, tell: Tell) -> None:
+    small.put(here.store, b"x" * 20_000_000)
+    before = blobs(here)
+    code, out, err = tell("gc", "--dry-run")
+    assert (code, err) == (0, "")
+    assert out == f"would free 0.02 GB in 1 files of {here.store.root}\n"
+    assert blobs(here) == before
+    assert tell("gc")[1].startswith("freed 0.02 GB in 1 files")
+
+
+def test_gc_counts_and_removes_what_a_failed_build_left(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_BUILD", "step-fails")
+    tell("build", CELL)
+    left = here.leftovers()
+    assert left
+    (here.store.root / "stage" / "image.oci.tar").write_bytes(b"x" * 30_000_000)
+    needed = blobs(here)
+    dry = data(tell("gc", "--dry-run", "--json"))
+    assert dry["bytes"] >= 30_000_000
+    assert here.leftovers()
+    wet = data(tell("gc", "--json"))
+    assert {**wet, "dry_run": True} == dry
+    assert here.leftovers() == []
+    assert blobs(here) == needed
+
+
+def test_gc_of_everything_needs_no_matrix(
+    here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = tell("gc")
+    assert code == 2 and "gc --everything" in err
+    assert blobs(here)
+    assert tell("gc", "--everything")[0] == 0
+    assert blobs(here) == set()
+
+
+def test_gc_frees_nothing_where_a_lock_is_damaged(here: Place, tell: Tell) -> None:
+    (folder(here) / LOCK_NAME).write_text("{")
+    before = blobs(here)
+    code, out, err = tell("gc")
+    assert code != 0 and out == "" and LOCK_NAME in err
+    assert blobs(here) == before
+
+
+def test_the_worst_code_of_several_cells_is_told(
+    two: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pipeline.build_cell
+
+    def second_is_not_ready(workspace: Any, cell: Any, host: Any, **more: Any) -> Any:
+        if cell.base.name == "debian13":
+            raise NotReadyError("no disk", remedy="free some")
+        return real(workspace, cell, host, **more)
+
+    monkeypatch.setattr(pipeline, "build_cell", second_is_not_ready)
+    code, out, _ = tell("build", "--all", "--json")
+    assert code == 4
+    first, second = map(json.loads, out.splitlines())
+    assert "manifest" in first
+    assert second["error"] == {"message": "no disk", "remedy": "free some", "exit_code": 4}
