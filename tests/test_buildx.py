@@ -66,7 +66,7 @@ def test_proxies_of_the_clients_configuration_are_emptied():
 
 def test_a_comma_in_the_output_path_is_quoted():
     line = argv(output=Path("/a,b/c.tar"))
-    assert 'type=oci,"dest=/a,b/c.tar",rewrite-timestamp=true' in line[line.index("--output") + 1]
+    assert 'type=oci,"dest=/a,b/c.tar",compression=zstd' in line[line.index("--output") + 1]
 
 
 def test_the_clients_environment_cannot_change_the_result():

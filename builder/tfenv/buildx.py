@@ -25,6 +25,8 @@ from tfenv.errors import NotReadyError, TfenvError
 from tfenv.progress import Decoder, Progress, Step, clean, logs
 
 PLATFORM = "linux/amd64"
+# Decides the bytes of the archive. No rewrite-timestamp: see templates/tools/settle.sh.
+EXPORT = ("compression=zstd", "compression-level=7", "oci-mediatypes=true")
 
 # buildx adds the `proxies` of the client's config.json as build arguments, where every RUN sees them
 # (with the password in them). A given argument, also an empty one, wins over it.
@@ -120,6 +122,7 @@ def build_argv(
     build_args: Mapping[str, str] | None = None,
     no_cache: bool = False,
     target: str | None = None,
+    image: str = "",
 ) -> list[str]:
     """The argument list of a reproducible build to an OCI archive.
 
@@ -127,6 +130,7 @@ def build_argv(
         epoch: Unix seconds; creation time of the image, upper bound of the file times in it.
         output: the archive to write, best under a temporary name: a failed build leaves it empty.
         metadata: JSON file that buildx writes the digest to.
+        image: also keep the image in the engine under this name; only for the engine's own builder.
     """
     argv = [engine.client or "docker", "buildx", "build"]
     if engine.builder:
@@ -147,17 +151,9 @@ def build_argv(
         argv += ["--no-cache"]
     argv += ["--provenance=false", "--sbom=false", "--progress=rawjson"]
     argv += ["--metadata-file", str(metadata)]
-    argv += [
-        "--output",
-        _csv(
-            "type=oci",
-            f"dest={output}",
-            "rewrite-timestamp=true",
-            "compression=zstd",
-            "compression-level=3",
-            "oci-mediatypes=true",
-        ),
-    ]
+    argv += ["--output", _csv("type=oci", f"dest={output}", *EXPORT)]
+    if image:
+        argv += ["--output", _csv("type=image", f"name={image}", *EXPORT)]
     return [*argv, str(context)]
 
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Turns an unpacked essential set into a configured Debian system, from the .debs in /run/debs alone.
-# usage: bootstrap.sh PYTHON_VERSION
+# usage: bootstrap.sh PYTHON_VERSION EPOCH
+# The result is in /layer: the whole root file system, no file in it newer than EPOCH.
 set -eu
-python=$1
+python=$1 epoch=$2
 export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C TZ=UTC
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -40,3 +41,15 @@ find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} +
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/* /var/cache/ldconfig/aux-cache \
     /var/log/apt /var/log/*.log /var/lib/dpkg/*-old /var/cache/debconf/*-old /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- \
     /var/lib/systemd /tmp/* /root/.cache
+
+mkdir /layer
+for path in /*; do
+    case $path in
+    /layer | /dev | /proc | /run | /sys) ;;
+    *) cp --archive "$path" /layer/ ;;
+    esac
+done
+mkdir /layer/dev /layer/proc /layer/run /layer/sys
+# The builder's own, mounted into every step.
+rm -f /layer/etc/resolv.conf /layer/etc/hosts /layer/etc/hostname /layer/etc/mtab
+/bin/sh /run/tools/settle.sh /layer "$epoch"

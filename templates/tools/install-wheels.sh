@@ -4,7 +4,7 @@
 set -eu
 python=$1 layer=$2
 shift 2
-work=/opt/tfenv/.install
+work=/layer/.install
 mkdir -p "$work"
 "$python" -m zipfile -e /run/wheels/tool/uv-*.whl "$work"
 chmod 755 "$work"/uv-*.data/scripts/uv
@@ -13,4 +13,4 @@ UV_CACHE_DIR=$work/cache UV_LINK_MODE=hardlink UV_NO_INSTALLER_METADATA=1 UV_PYT
     "$work"/uv-*.data/scripts/uv --quiet --no-progress --no-config pip install "$@" \
     --no-deps --no-index --only-binary :all: --require-hashes --find-links "/run/wheels/$layer" \
     --requirements "/run/wheels/$layer/requirements.txt"
-rm -rf "$work"
+rm -rf "$work" /layer/opt/tfenv/cuda/.lock /opt/tfenv/venv/.lock
