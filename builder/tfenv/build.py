@@ -6,6 +6,7 @@ everything before has succeeded.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,16 +20,13 @@ from tfenv import buildx, digest, lockfile, oci, render, rootfs
 from tfenv.context import Staged, staged
 from tfenv.disk import check_all, estimate
 from tfenv.engine import Engine, check, probe, run_command
-from tfenv.errors import IntegrityError, UsageError
+from tfenv.errors import IntegrityError, TfenvError, UsageError
 
 if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.digest import Digest
     from tfenv.model import Cell, Lock
     from tfenv.store import Store
-
-# Part of every build's identity: the options that decide the bytes of the archive.
-_EXPORT = "oci zstd:3 rewrite-timestamp"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +67,25 @@ def ready_engine(env: Mapping[str, str]) -> Engine:
 
 def input_hash(lock: Lock, files: Mapping[str, str]) -> str:
     """sha256 over all that decides the image's bytes, but for the builder's own version."""
-    recipe = [render.template_version(), rootfs.recipe_version(), _EXPORT]
+    recipe = [render.template_version(), rootfs.recipe_version(), buildx.EXPORT]
     told = [lockfile.lock_hash(lock), recipe, sorted(files.items())]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def build(cell: Cell, lock: Lock, host: Host, *, no_cache: bool = False, locked: bool = True) -> Built:
+def build(
+    cell: Cell,
+    lock: Lock,
+    host: Host,
+    *,
+    no_cache: bool = False,
+    locked: bool = True,
+    archive_only: bool = False,
+) -> Built:
     """The cell's archive, built unless the store has it.
 
     Args:
         no_cache: build although it is there, without BuildKit's cache.
+        archive_only: do not let the engine keep the image; ``load_and_tag`` then loads the archive.
         locked: false where ``lock`` is not the committed one; the image is marked so.
 
     Raises:
@@ -95,10 +102,11 @@ def build(cell: Cell, lock: Lock, host: Host, *, no_cache: bool = False, locked:
     fetch_inputs(lock, host)
     fetched = time.monotonic()
     with host.store.lock(), staged(lock, files, host.store, inputs[:16]) as stage:
-        built, log = _run(cell, lock, engine, stage, host, no_cache=no_cache)
-        archive, described = built
+        own = engine.builder is None or engine.builder.driver == "docker"
+        image = "" if archive_only or not own else _building(inputs)
+        described, log = _run(cell, lock, engine, stage, host, no_cache=no_cache, image=image)
         exported = time.monotonic()
-        blob = host.store.add(archive, _sha256(archive))
+        blob = host.store.adopt(described.path)
         made = digest.Digest(
             lock=lockfile.lock_hash(lock),
             manifest=described.manifest_digest,
@@ -173,8 +181,8 @@ def _digest_of(record: Mapping[str, Any]) -> Digest:
 
 
 def _run(
-    cell: Cell, lock: Lock, engine: Engine, stage: Staged, host: Host, *, no_cache: bool
-) -> tuple[tuple[Path, oci.Archive], Path]:
+    cell: Cell, lock: Lock, engine: Engine, stage: Staged, host: Host, *, no_cache: bool, image: str
+) -> tuple[oci.Archive, Path]:
     logs = host.store.logs_dir
     log = logs / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-{cell.name}.log"
     archive = stage.main.parent / "image.oci.tar"
@@ -188,6 +196,7 @@ def _run(
         output=archive,
         metadata=metadata,
         no_cache=no_cache,
+        image=image,
     )
     with host.console.build_view() as on_event:
         result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=metadata)
@@ -197,13 +206,12 @@ def _run(
             f"the archive of {cell.name} holds {described.manifest_digest}, the builder said {result.digest}",
             remedy="type the command again; if it stays so, the engine's export is broken",
         )
-    return (archive, described), log
+    return described, log
 
 
-def _sha256(path: Path) -> str:
-    from tfenv.store import hash_file
-
-    return hash_file(path)
+def _building(inputs: str) -> str:
+    """The passing name of an image that the engine keeps until it has been checked and tagged."""
+    return f"tfenv-building:{inputs[:16]}"
 
 
 def stage_for_hand(cell: Cell, lock: Lock, host: Host, root: Path) -> list[str]:
@@ -229,13 +237,16 @@ def stage_for_hand(cell: Cell, lock: Lock, host: Host, root: Path) -> list[str]:
 
 
 def load_and_tag(built: Built, tags: tuple[str, ...], env: Mapping[str, str]) -> bool:
-    """Load the archive unless the engine has it, then move all tags; says whether it was loaded."""
+    """Move all tags to the build, loading its archive unless the engine has it; was anything moved?"""
     from tfenv.container import connect
 
     with connect(env) as containers:
-        if all(containers.inspect(tag) == built.digest.manifest for tag in tags):
-            return False
-        known = containers.inspect(built.digest.manifest)
-        image = known or containers.load(built.archive)
-        containers.tag(image, tags)
-        return known is None
+        try:
+            if all(containers.inspect(tag) == built.digest.manifest for tag in tags):
+                return False
+            known = containers.inspect(built.digest.manifest)
+            containers.tag(known or containers.load(built.archive), tags)
+            return True
+        finally:
+            with contextlib.suppress(TfenvError):
+                containers.remove(_building(built.inputs))

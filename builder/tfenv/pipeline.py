@@ -56,7 +56,7 @@ def build_cell(
     likeness = digest.compare(built.digest, digest.read(workspace.folder(cell)))
     tags = workspace.tags(cell)
     if build.load_and_tag(built, tags, host.env):
-        host.console.note(f"{cell.name}: loaded into the engine")
+        host.console.note(f"{cell.name}: in the engine, tags moved")
     return Made(built, tags, likeness)
 
 
@@ -70,8 +70,8 @@ def build_twice(workspace: Workspace, cell: Cell, host: Host) -> tuple[Built, Bu
 
     lock = workspace.lock(cell)
     require_rendered(workspace, cell, lock)
-    first = build.build(cell, lock, host, no_cache=True)
-    second = build.build(cell, lock, host, no_cache=True)
+    first = build.build(cell, lock, host, no_cache=True, archive_only=True)
+    second = build.build(cell, lock, host, no_cache=True, archive_only=True)
     if first.digest.manifest != second.digest.manifest:
         raise IntegrityError(
             f"{cell.name} is not reproducible here: {first.digest.manifest} and then "

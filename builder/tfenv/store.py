@@ -88,6 +88,13 @@ class Store:
                 f"{name or file.name}: its sha256 is {found}, expected {sha256}",
                 remedy="the file was altered on its way or on disk: remove it and fetch it again",
             )
+        return self._move(file, sha256)
+
+    def adopt(self, file: Path) -> Path:
+        """Move ``file`` (on the store's filesystem), whose hash nobody knows yet, in; return the blob."""
+        return self._move(file, hash_file(file))
+
+    def _move(self, file: Path, sha256: str) -> Path:
         target = self.path(sha256)
         with not_ready_when_unwritable(self.root):
             target.parent.mkdir(parents=True, exist_ok=True)
