@@ -81,7 +81,7 @@ def development_files(
     for top in tops:
         for folder, _, names in walk(top):
             for name in names:
-                if not name.endswith((".h", ".hpp", ".cuh", ".a")):
+                if not name.endswith((".h", ".hpp", ".cuh", ".a", ".pxd", ".pyx")):
                     continue
                 path = os.path.join(folder, name)
                 if _kept(path, tops, globs):
