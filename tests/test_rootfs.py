@@ -149,8 +149,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_is_no_package_is_refused_by_name(tmp_path: Path, what: str) -> None:
-    with pytest.raises(IntegrityError, match=r"0\.deb"):
+    with pytest.raises(IntegrityError, match=r"0\.deb") as caught:
         made(tmp_path, BROKEN[what])
+    assert "tfenv gc" in caught.value.remedy
 
 
 def test_later_times_are_clamped_and_earlier_ones_and_owners_kept(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ _LEFT_OUT = re.compile(
     r"|usr/share/doc/(?!apt/examples/sources\.list$)(?!.*/copyright$).*[^/]$"
 )
 
+_ANEW = "have it fetched anew: tfenv gc --everything, then type the command again"
+
 
 def recipe_version() -> str:
     """sha256 of this module: changes when the bytes that it writes may."""
@@ -36,7 +38,7 @@ def _data_tar(deb: Path) -> bytes:
     """The data.tar member of a .deb, which is an ``ar`` archive (man 5 deb)."""
     with deb.open("rb") as file:
         if file.read(8) != b"!<arch>\n":
-            raise IntegrityError(f"{deb.name} is not a Debian package")
+            raise IntegrityError(f"{deb.name} is not a Debian package", remedy=_ANEW)
         while header := file.read(60):
             name = header[:16].decode("ascii", "replace").strip().rstrip("/")
             try:
@@ -46,7 +48,7 @@ def _data_tar(deb: Path) -> bytes:
             if name.startswith("data.tar"):
                 return file.read(size)
             file.seek(size + (size & 1), io.SEEK_CUR)
-    raise IntegrityError(f"{deb.name} holds no data.tar")
+    raise IntegrityError(f"{deb.name} holds no data.tar", remedy=_ANEW)
 
 
 def _merged(name: str) -> str:
@@ -56,7 +58,10 @@ def _merged(name: str) -> str:
     if head in _MERGED and rest:
         path = f"usr/{path}"
     if ".." in path.split("/"):
-        raise IntegrityError(f"a Debian package names a file outside its root: {name!r}")
+        raise IntegrityError(
+            f"a Debian package names a file outside its root: {name!r}",
+            remedy="lock the cell anew from a mirror that you trust",
+        )
     return path
 
 
@@ -69,10 +74,7 @@ def _members(deb: Path) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
                 # A copy: the archive finds the targets of hard links by the names it read.
                 yield copy.copy(member), file.read() if file else None
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, KeyError) as error:
-        raise IntegrityError(
-            f"{deb.name} cannot be unpacked: {error}",
-            remedy="remove it from the store: tfenv gc --everything",
-        ) from error
+        raise IntegrityError(f"{deb.name} cannot be unpacked: {error}", remedy=_ANEW) from error
 
 
 def _entry(name: str, kind: bytes, mode: int, epoch: int, target: str = "") -> tarfile.TarInfo:
