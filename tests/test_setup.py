@@ -244,6 +244,28 @@ def test_anything_else_gets_the_usage(machine: Machine, arguments: tuple[str, ..
 # ---- starting and stopping
 
 
+@pytest.mark.parametrize("there", ["nothing", "configuration", "old store"])
+def test_an_engine_is_started_with_the_new_store_only_where_nobody_chose(
+    machine: Machine, tmp_path: Path, there: str
+) -> None:
+    machine.add("docker", "exit 1")
+    machine.add("dockerd", 'echo "started with: $*"; exit 1')
+    if there == "configuration":
+        (tmp_path / "daemon.json").write_text("{}")
+    if there == "old store":
+        (tmp_path / "image").mkdir()
+    done = machine.shell(
+        f"CONFIG={tmp_path}/daemon.json OLD_STORE={tmp_path}/image; has_systemd() {{ false; }}; start_engine"
+    )
+    ours = tmp_path / "run/daemon.json"
+    if there == "nothing":
+        assert f"started with: --config-file {ours}" in done.stderr
+        assert "containerd-snapshotter" in ours.read_text()
+    else:
+        assert "started with: \n" in done.stderr
+        assert not ours.exists()
+
+
 def test_an_engine_that_does_not_start_shows_its_log(machine: Machine) -> None:
     machine.no_engine()
     machine.add(

@@ -130,7 +130,7 @@ def verify_cell(
     host: Host,
     *,
     lock: Lock | None = None,
-    suite: Suite = "smoke",
+    suite: Suite = "full",
     gpus: str = "auto",
     reports: Path | None = None,
 ) -> tuple[Report, Path]:

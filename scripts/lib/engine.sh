@@ -4,6 +4,7 @@
 readonly OLDEST=26 # the first engine whose builds can be exported bit for bit, into a store that keeps their digests
 readonly RUN=${TFENV_RUN:-/run/tfenv} # where the dockerd that we start has its pid and log
 CONFIG=/etc/docker/daemon.json
+OLD_STORE=/var/lib/docker/image # where an engine without the containerd image store keeps its images
 CLIENT='' VERSION='' ENGINE='' WHY=''
 
 # probe_engine: sets ENGINE to ready | too-old | no-store | no-buildx (an engine answers), denied | silent (it does not),
@@ -126,12 +127,17 @@ our_engine() {
 has_systemd() { [ -d /run/systemd/system ]; }
 
 start_engine() {
-  local pid
+  local pid options=()
   if has_systemd; then
     systemctl start docker >&2
   else
     mkdir -p "$RUN"
-    setsid dockerd >"$RUN/dockerd.log" 2>&1 </dev/null &
+    # An engine that nobody has configured or used yet: the store that keeps digests, for this start alone.
+    if ! [ -e "$CONFIG" ] && ! [ -d "$OLD_STORE" ]; then
+      echo '{"features": {"containerd-snapshotter": true}}' >"$RUN/daemon.json"
+      options=(--config-file "$RUN/daemon.json")
+    fi
+    setsid dockerd "${options[@]}" >"$RUN/dockerd.log" 2>&1 </dev/null &
     pid=$!
     echo "$pid $(started_at "$pid")" >"$RUN/dockerd.pid"
   fi

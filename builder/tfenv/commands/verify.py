@@ -16,7 +16,7 @@ from tfenv.model import Cell
 @click.option(
     "--suite",
     type=click.Choice(["smoke", "full"]),
-    default="smoke",
+    default="full",
     show_default=True,
     help="full also reads every installed file, and runs the longer checks.",
 )
