@@ -35,8 +35,10 @@ lint: env ## check style, types, Dockerfiles, and that regenerating changes noth
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@MYPYPATH=bench $(BIN)/mypy bench/*.py
+	@$(BIN)/mypy bench/*.py verifier templates/tools/trim.py
+	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image .ci/run templates/tools/*.sh
 	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
+	@$(BIN)/tfenv lock --all --check
 	@$(BIN)/tfenv render --check
 
 render: env ## write the Dockerfiles again from matrix.yaml, the locks and the templates

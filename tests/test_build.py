@@ -249,7 +249,7 @@ def test_the_disk_is_checked_before_anything_is_fetched_or_built(
 
     def full(needs: dict[Path, int]) -> None:
         asked.append(needs)
-        raise NotReadyError("not enough disk space")
+        raise NotReadyError("not enough disk space", remedy="r")
 
     monkeypatch.setattr(build, "check_all", full)
     monkeypatch.setattr("tfenv.fetch.fetch", lambda *_, **__: pytest.fail("fetched"))
@@ -336,7 +336,7 @@ def test_the_passing_name_of_a_build_goes_also_when_no_tag_moves(here: Place) ->
 
 def test_no_tag_moves_when_the_load_fails(here: Place, own_builder: None) -> None:
     here.images.tags = {"tfenv:a": "sha256:old"}
-    here.images.failing = NotReadyError("the engine's disk is full")
+    here.images.failing = NotReadyError("the engine's disk is full", remedy="r")
     with pytest.raises(NotReadyError):
         build.load_and_tag(made(here), ("tfenv:a",), here.env)
     assert here.images.tags == {"tfenv:a": "sha256:old"}

@@ -139,12 +139,13 @@ def test_a_stage_goes_when_the_build_is_done(here: Place) -> None:
 
 def test_a_failed_builds_stage_stays_so_that_it_can_be_repeated(here: Place) -> None:
     with pytest.raises(BuildError), context.staged(here.lock, FILES, here.store, "x"):
-        raise BuildError("step failed")
+        raise BuildError("step failed", remedy="r")
     assert (here.store.root / "stage" / "x" / "context" / "Dockerfile").is_file()
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), NotReadyError("disk"), IntegrityError("x"), MemoryError()]
+    "error",
+    [KeyboardInterrupt(), NotReadyError("d", remedy="r"), IntegrityError("x", remedy="r"), MemoryError()],
 )
 def test_any_other_stage_goes(here: Place, error: BaseException) -> None:
     with pytest.raises(type(error)), context.staged(here.lock, FILES, here.store, "x"):

@@ -247,7 +247,7 @@ def test_an_interrupt_keeps_the_part(server: Server, store: Store) -> None:
 
 def test_a_session_that_cannot_be_made_is_told(store: Store) -> None:
     def broken() -> requests.Session:
-        raise NotReadyError("no CA file")
+        raise NotReadyError("no CA file", remedy="r")
 
     with pytest.raises(NotReadyError, match="no CA file"):
         download([item("http://127.0.0.1/x")], store, broken)

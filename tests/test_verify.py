@@ -69,7 +69,7 @@ class Fake:
         self.folder = bind.source
         self.folder_mode = bind.source.stat().st_mode
         if spec.entrypoint[0] in self.missing:
-            raise ProgramMissingError(f"no {spec.entrypoint[0]}")
+            raise ProgramMissingError(f"no {spec.entrypoint[0]}", remedy="r")
         try:
             yield self
         finally:

@@ -75,7 +75,7 @@ class BuildError(TfenvError):
         self,
         message: str,
         *,
-        remedy: str = "",
+        remedy: str,
         step: Step | None = None,
         tail: Sequence[str] = (),
         log: Path | None = None,
@@ -166,7 +166,8 @@ def client_env(env: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
     """Turn SIGTERM into ``Terminated`` while in here (only the main thread can)."""
-    if threading.current_thread() is not threading.main_thread():
+    handled = signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN)
+    if handled or threading.current_thread() is not threading.main_thread():
         yield
         return
 
@@ -309,7 +310,10 @@ def _digest(metadata: Path) -> str:
     try:
         digest = json.loads(metadata.read_text())["containerimage.digest"]
     except (OSError, ValueError, KeyError) as error:
-        raise BuildError(f"the build wrote no digest to {metadata}: {error!r}") from None
+        raise BuildError(
+            f"the build wrote no digest to {metadata}: {error!r}",
+            remedy="type the command again; an old buildx writes none: `docker buildx version`",
+        ) from None
     return str(digest)
 
 

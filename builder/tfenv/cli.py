@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -79,11 +80,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
+    stopped: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    # Also a kill gets to clean up and to say so.
+    signal.signal(signal.SIGTERM, stop)
     try:
         result: Any = tfenv.main(args=argv, prog_name="tfenv", standalone_mode=False)
     except click.exceptions.Abort:
         print("interrupted: nothing was left half-written; type the command again to go on", file=sys.stderr)
-        return 130
+        return 128 + (stopped[0] if stopped else signal.SIGINT)
     except click.ClickException as error:
         error.show(sys.stderr)
         return EXIT_USAGE

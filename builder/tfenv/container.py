@@ -151,8 +151,13 @@ def explain_api(said: str) -> TfenvError:
         )
     missing = ("executable file not found", "no such file or directory: unknown")
     if any(sign in low for sign in missing):
-        return ProgramMissingError(f"the image lacks a program: {said.strip()}")
-    return ContainerError(f"the engine refused: {said.strip()}")
+        return ProgramMissingError(
+            f"the image lacks a program: {said.strip()}", remedy="use an image that has it"
+        )
+    return ContainerError(
+        f"the engine refused: {said.strip()}",
+        remedy="see the engine's log: journalctl -u docker, or where dockerd writes it",
+    )
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -198,7 +198,10 @@ def glibc_level(packages: Iterable[DebianPackage]) -> str:
             match = re.match(r"(?:\d+:)?2\.(\d+)", package.version)
             if match:
                 return f"x86_64-manylinux_2_{match[1]}"
-    raise TfenvError("the locked Debian packages hold no libc6")
+    raise TfenvError(
+        "the Debian packages hold no libc6, so no wheel can be chosen for them",
+        remedy="take the base's packages from a Debian mirror: tfenv lock CELL --upgrade debian",
+    )
 
 
 def apt_proxies(env: Mapping[str, str] | None = None, run: Run = subprocess.run) -> dict[str, str]:
@@ -309,7 +312,10 @@ def _failure(output: str) -> TfenvError:
             f"the Debian mirror's signature cannot be checked:\n{reason}",
             remedy="apt-get install debian-archive-keyring (a recent one)",
         )
-    return TfenvError(f"apt could not resolve the base's packages:\n{reason}")
+    return TfenvError(
+        f"apt could not resolve the base's packages:\n{reason}",
+        remedy="correct the base's packages in matrix.yaml, or try another mirror (TFENV_DEBIAN_MIRROR)",
+    )
 
 
 def _print_uris(text: str) -> Iterator[_Uri]:

@@ -185,7 +185,7 @@ def _keep(store: Store, item: Item, part: Path, url: str) -> None:
     try:
         size = part.stat().st_size
         if size != item.size:
-            raise IntegrityError(f"size {size} bytes, expected {item.size}")
+            raise IntegrityError(f"size {size} bytes, expected {item.size}", remedy="fetch it again")
         store.add(part, item.sha256, name=item.name)
     except IntegrityError as error:
         part.unlink(missing_ok=True)
@@ -203,7 +203,10 @@ def _copy(url: str, part: Path) -> None:
     except FileNotFoundError as error:
         raise _GoneError from error
     except OSError as error:
-        raise NotReadyError(f"cannot copy {url}: {error.strerror or error}") from error
+        raise NotReadyError(
+            f"cannot copy {url}: {error.strerror or error}",
+            remedy="make the file readable, or take its folder out of pip's find-links",
+        ) from error
 
 
 def _get(job: _Job, session: requests.Session, item: Item, url: str, part: Path, attempts: int) -> None:
@@ -309,7 +312,10 @@ def measure(url: str, session: requests.Session) -> tuple[int, str]:
                 digest.update(chunk)
                 size += len(chunk)
     except requests.RequestException as error:
-        raise NotReadyError(redact(f"cannot read {url}: {error}")) from error
+        raise NotReadyError(
+            redact(f"cannot read {url}: {error}"),
+            remedy="check the network, proxy and CA settings (pip's and uv's own are used)",
+        ) from error
     return size, digest.hexdigest()
 
 

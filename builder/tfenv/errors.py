@@ -19,7 +19,7 @@ class TfenvError(Exception):
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    def __init__(self, message: str, *, remedy: str) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy

@@ -164,7 +164,10 @@ def python_of(lock: Lock) -> str:
     for part in lock.cell.split("-"):
         if part.startswith("py3."):
             return part[2:]
-    raise TfenvError(f"the lock's cell name {lock.cell} holds no Python version")
+    raise TfenvError(
+        f"the lock's cell name {lock.cell} holds no Python version",
+        remedy="restore the lock: git checkout images/",
+    )
 
 
 def _debian_session(env: Mapping[str, str], run: Run) -> Callable[[], requests.Session]:

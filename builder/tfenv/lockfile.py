@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import types
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from tfenv.errors import TfenvError
-from tfenv.model import DebianPackage, Layer, Lock, Rule, Wheel
+from tfenv.model import Layer, Lock, Wheel
+from tfenv.plain import from_plain, to_plain
 
 FORMAT = 1
 LOCK_NAME = "lock.json"
 REQUIREMENTS_NAME = "requirements.lock"
 
-_T = TypeVar("_T")
 _LAYERS: dict[Layer, str] = {
     "cuda": "NVIDIA's libraries: one layer for every Python",
     "python": "TensorFlow and what it needs",
@@ -48,7 +46,7 @@ _SHAPES: dict[str, re.Pattern[str]] = {
 def dump_lock(lock: Lock) -> str:
     """The canonical text: keys sorted, one package per line, a newline at the end."""
     lines = []
-    for key, value in sorted(_plain(lock).items()):
+    for key, value in sorted(to_plain(lock).items()):
         if isinstance(value, list) and value:
             items = ",\n    ".join(_compact(item) for item in value)
             lines.append(f"  {json.dumps(key)}: [\n    {items}\n  ]")
@@ -77,7 +75,7 @@ def load_lock(text: str, *, where: str = LOCK_NAME) -> Lock:
             "use the tfenv that wrote it, or lock the cell anew",
         )
     try:
-        lock = _build(Lock, data, "")
+        lock = from_plain(Lock, data, check=_shape)
         _check(lock)
     except ValueError as error:
         raise _bad(where, str(error)) from error
@@ -125,50 +123,16 @@ def requirements_lock(lock: Lock) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, (Lock, DebianPackage, Wheel, Rule)):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
 def _compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _build(kind: type[_T], data: Any, where: str) -> _T:
-    """A dataclass from parsed JSON: the same keys, the right types, values of the right shape."""
-    if not isinstance(data, Mapping):
-        raise ValueError(f"{where or 'the file'}: expected an object")
-    hints = get_type_hints(kind)
-    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    for problem, keys in (("missing", set(names) - set(data)), ("unknown", set(data) - set(names))):
-        if keys:
-            raise ValueError(f"{where}{problem} key {', '.join(sorted(keys))}")
-    return kind(**{name: _value(hints[name], data[name], f"{where}{name}") for name in names})
-
-
-def _value(hint: Any, data: Any, where: str) -> Any:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is tuple:
-        if not isinstance(data, list):
-            raise ValueError(f"{where}: expected a list")
-        return tuple(_value(args[0], item, f"{where}[{n}].") for n, item in enumerate(data))
-    if origin is Literal:
-        if data not in args:
-            raise ValueError(f"{where}: expected one of {', '.join(map(repr, args))}")
-        return data
-    if origin in (Union, types.UnionType):
-        raise TypeError(f"{where}: no optional values in a lock")
-    if hint in (str, int, bool):
-        if type(data) is not hint:
-            raise ValueError(f"{where}: expected {hint.__name__}, found {data!r}")
-        shape = _SHAPES.get(where.rsplit(".", 1)[-1])
-        if hint is str and shape and not shape.fullmatch(data):
-            raise ValueError(f"{where}: {data!r} is not allowed there")
-        if hint is int and data < 0:
-            raise ValueError(f"{where}: {data} is negative")
-        return data
-    return _build(hint, data, where)
+def _shape(where: str, value: Any) -> None:
+    shape = _SHAPES.get(where.rsplit(".", 1)[-1])
+    if isinstance(value, str) and shape and not shape.fullmatch(value):
+        raise ValueError(f"{where}: {value!r} is not allowed there")
+    if type(value) is int and value < 0:
+        raise ValueError(f"{where}: {value} is negative")
 
 
 def _check(lock: Lock) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from . import facts
-from .errors import MatrixError, UsageError
+from .errors import UsageError
 from .facts import Compiled
 from .matrix_checks import CHECKS, Draft
 from .model import Base, Cell, CudaSet, Matrix, Row, Rule
@@ -18,28 +17,10 @@ from .schema_errors import dotted, validate
 from .versions import order
 from .yamlfile import Document, Location, Problem, failure, read
 
-FILE_NAME = "matrix.yaml"
 #: Days after a release's upload in which wheels may still be locked: fixes of its dependencies.
 GRACE = timedelta(days=7)
 
 Lookup = Callable[[str], Compiled]
-
-
-def find_matrix(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The matrix.yaml of a folder or of the nearest one above it; $TFENV_MATRIX wins.
-
-    Raises:
-        MatrixError: there is none.
-    """
-    if named := environ.get("TFENV_MATRIX"):
-        return Path(named)
-    for folder in (start.absolute(), *start.absolute().parents):
-        if (folder / FILE_NAME).is_file():
-            return folder / FILE_NAME
-    raise MatrixError(
-        f"no {FILE_NAME} in {start} or above it",
-        remedy=f"change to a folder that has one, or name it: TFENV_MATRIX=/path/to/{FILE_NAME}",
-    )
 
 
 def load_matrix(path: Path, compiled: Lookup = facts.compiled) -> Matrix:

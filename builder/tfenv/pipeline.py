@@ -54,6 +54,11 @@ def build_cell(
         require_rendered(workspace, cell, lock)
     built = build.build(cell, lock, host, no_cache=no_cache, locked=locked)
     likeness = digest.compare(built.digest, digest.read(workspace.folder(cell)))
+    if likeness == "different":
+        host.console.warn(
+            f"{cell.name}: this is not the digest that its digest.json records for this lock;\n"
+            "another builder can be the cause: `tfenv build --check-reproducible` tells if it repeats itself"
+        )
     tags = workspace.tags(cell)
     if build.load_and_tag(built, tags, host.env):
         host.console.note(f"{cell.name}: in the engine, tags moved")

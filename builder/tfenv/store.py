@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -65,6 +64,11 @@ class Store:
         """Records of what was built, by hash of the inputs."""
         return self.root / "builds"
 
+    @property
+    def memo_dir(self) -> Path:
+        """Results of earlier commands, by hash of what decides them."""
+        return self.root / "memo"
+
     def path(self, sha256: str) -> Path:
         """Where the blob is, or would be. Raises ``ValueError`` when that is no sha256."""
         return self.blobs_dir / _hex(sha256)
@@ -108,6 +112,8 @@ class Store:
     @contextmanager
     def temp(self, suffix: str = "") -> Iterator[Path]:
         """A new empty file under tmp/ to write to and then ``add``; removed if it is still there."""
+        import tempfile
+
         with not_ready_when_unwritable(self.root):
             self.tmp_dir.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=suffix, dir=self.tmp_dir)
@@ -175,10 +181,10 @@ class Store:
         now: Callable[[], float] = time.time,
         alive: Callable[[int], bool] | None = None,
     ) -> Freed:
-        """Remove blobs not in ``keep``, logs, records without their blob, and stale tmp files.
+        """Remove blobs and results not in ``keep``, logs, records without their blob, and stale tmp files.
 
         Args:
-            keep: sha256 of the blobs to keep.
+            keep: sha256 of the blobs, and keys of the results, to keep.
             dry_run: only count.
             now: Unix seconds; alive: does this pid run?
 
@@ -188,6 +194,7 @@ class Store:
         alive = alive or _alive
         with self.lock():
             doomed = [b for b in _files(self.blobs_dir) if b.name not in keep]
+            doomed += [f for f in _files(self.memo_dir) if f.stem not in keep]
             doomed += _files(self.logs_dir)
             doomed += [f for f in _files(self.tmp_dir) if _stale(f, now(), alive)]
             doomed += [r for r in _files(self.builds_dir) if not self._record_holds(r, keep)]

@@ -180,7 +180,10 @@ def _platforms(platform: str) -> Iterator[str]:
     """Platform tags of ``x86_64-manylinux_2_36``, the newest glibc first, with the old names."""
     match = re.fullmatch(r"(\w+)-manylinux_2_(\d+)", platform)
     if not match:
-        raise UsageError(f"platform {platform!r} is not of the form <architecture>-manylinux_2_<minor>")
+        raise UsageError(
+            f"platform {platform!r} is not of the form <architecture>-manylinux_2_<minor>",
+            remedy="give one like x86_64-manylinux_2_36",
+        )
     arch, newest = match[1], int(match[2])
     # PEP 600's names for the platforms of PEP 513, 571 and 599.
     legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
@@ -238,7 +241,10 @@ def _measured(
     name: str, url: str, size: int | None, sha256: str | None, measure: Measure | None
 ) -> tuple[int, str]:
     if measure is None:
-        raise TfenvError(f"the index does not tell size and sha256 of {name}: {redact(url)}")
+        raise TfenvError(
+            f"the index does not tell size and sha256 of {name}: {redact(url)}",
+            remedy="use an index that does (PEP 503 hashes), for example by pip's index-url",
+        )
     found_size, found_sha256 = measure(url)
     if sha256 not in (None, found_sha256) or size not in (None, found_size):
         raise TfenvError(
@@ -284,4 +290,7 @@ def _failure(stderr: str) -> TfenvError:
             f"these requirements cannot be met:\n{reason}",
             remedy="change requirements or exclude_newer of the row in matrix.yaml",
         )
-    return TfenvError(f"uv could not resolve:\n{reason}")
+    return TfenvError(
+        f"uv could not resolve:\n{reason}",
+        remedy="correct what uv names; `uv --version` should work, TFENV_UV names another uv",
+    )

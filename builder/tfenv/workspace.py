@@ -9,10 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv.errors import UsageError
+from tfenv.errors import MatrixError, UsageError
 
 if TYPE_CHECKING:
+    from tfenv.memo import Memo
     from tfenv.model import Cell, Lock, Matrix
+
+FILE_NAME = "matrix.yaml"
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,23 @@ class Workspace:
     @cached_property
     def matrix_path(self) -> Path:
         """matrix.yaml of this folder or the nearest above it."""
-        from tfenv.matrix import find_matrix
-
         return find_matrix(self.start, self.env)
 
     @cached_property
     def matrix(self) -> Matrix:
         """The matrix, read and checked."""
-        from tfenv.matrix import load_matrix
+        from tfenv.matrix_cache import cached_matrix
 
-        return load_matrix(self.matrix_path)
+        return cached_matrix(self.matrix_path, self.memo)
+
+    @cached_property
+    def memo(self) -> Memo:
+        """What is known from earlier commands; nothing where there is no place for it."""
+        from tfenv.memo import Memo
+        from tfenv.store import default_store
+
+        place = any(self.env.get(name) for name in ("TFENV_CACHE", "XDG_CACHE_HOME", "HOME"))
+        return Memo(default_store(self.env).memo_dir if place else None)
 
     @property
     def images(self) -> Path:
@@ -56,12 +66,14 @@ class Workspace:
         Raises:
             UsageError: nothing is named, or a name is no cell; says what is nearest.
         """
-        from tfenv.cells import resolve
-
+        if every and names:
+            raise UsageError("cells are named, and --all", remedy="give one of the two")
         if every:
             return self.matrix.cells
         if not names:
             raise UsageError("no cell is named", remedy="name one (tfenv list shows them), or type --all")
+        from tfenv.cells import resolve
+
         return tuple(dict.fromkeys(resolve(self.matrix, name) for name in names))
 
     def lock(self, cell: Cell) -> Lock:
@@ -77,10 +89,44 @@ class Workspace:
 
     def find_lock(self, cell: Cell) -> Lock | None:
         """The cell's committed lock, None where there is none."""
-        from tfenv.lockfile import LOCK_NAME, read_lock
+        if not self.is_locked(cell):
+            return None
+        from tfenv.lockfile import read_lock
 
-        path = self.folder(cell) / LOCK_NAME
-        return read_lock(path) if path.exists() else None
+        return read_lock(self.lock_path(cell))
+
+    def is_locked(self, cell: Cell) -> bool:
+        """Whether the cell has a committed lock, of whatever worth."""
+        return self.lock_path(cell).exists()
+
+    def lock_path(self, cell: Cell) -> Path:
+        """Where the cell's committed lock is, or would be."""
+        return self.folder(cell) / "lock.json"
+
+    def rendered(self, cell: Cell) -> dict[str, str]:
+        """The generated files, by name, that the cell's committed lock gives.
+
+        Raises:
+            UsageError: there is no lock, or it was made for other templates. TfenvError: it is damaged.
+        """
+        from tfenv.render_cache import cached_files
+
+        def make() -> dict[str, str]:
+            from tfenv import render
+
+            lock = self.lock(cell)
+            render.require_current_template(cell, lock)
+            return render.render(cell, lock)
+
+        return cached_files(cell, self.lock_path(cell), self.memo, make)
+
+    def memo_keys(self) -> set[str]:
+        """What earlier commands may have kept of the matrix and the locks as they are now."""
+        from tfenv.matrix_cache import matrix_key
+        from tfenv.render_cache import files_key
+
+        keys = (matrix_key(self.matrix_path), *(files_key(c, self.lock_path(c)) for c in self.matrix.cells))
+        return {key for key in keys if key}
 
     def tags(self, cell: Cell) -> tuple[str, ...]:
         """The image names of a cell, its canonical name first.
@@ -95,6 +141,23 @@ class Workspace:
             head = alias.split("-py")[0].removesuffix(f"-{cell.base.name}")
             shortest[head] = min(alias, shortest.get(head, alias), key=len)
         return tuple(f"{self.matrix.repository}:{tag}" for tag in (canonical, *shortest.values()))
+
+
+def find_matrix(start: Path, environ: Mapping[str, str]) -> Path:
+    """The matrix.yaml of a folder or of the nearest one above it; $TFENV_MATRIX wins.
+
+    Raises:
+        MatrixError: there is none.
+    """
+    if named := environ.get("TFENV_MATRIX"):
+        return Path(named)
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME
+    raise MatrixError(
+        f"no {FILE_NAME} in {start} or above it",
+        remedy=f"change to a folder that has one, or name it: TFENV_MATRIX=/path/to/{FILE_NAME}",
+    )
 
 
 def here() -> Workspace:

@@ -7,10 +7,11 @@ shift 2
 work=/layer/.install
 mkdir -p "$work"
 "$python" -m zipfile -e /run/wheels/tool/uv-*.whl "$work"
-chmod 755 "$work"/uv-*.data/scripts/uv
+uv=$(find "$work" -path "*.data/scripts/uv")
+chmod 755 "$uv"
 # The cache is on the target's filesystem, so that unpacked files are linked into place instead of copied.
 UV_CACHE_DIR=$work/cache UV_LINK_MODE=hardlink UV_NO_INSTALLER_METADATA=1 UV_PYTHON_DOWNLOADS=never UV_OFFLINE=1 \
-    "$work"/uv-*.data/scripts/uv --quiet --no-progress --no-config pip install "$@" \
+    "$uv" --quiet --no-progress --no-config pip install "$@" \
     --no-deps --no-index --only-binary :all: --require-hashes --find-links "/run/wheels/$layer" \
     --requirements "/run/wheels/$layer/requirements.txt"
 rm -rf "$work" /layer/opt/tfenv/cuda/.lock /opt/tfenv/venv/.lock

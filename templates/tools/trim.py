@@ -6,38 +6,43 @@ Globs are matched against paths relative to SITE_PACKAGES; ``**`` crosses folder
 What a RECORD names outside of the folder (scripts, as ../../../bin/x) stays, and so does the RECORD itself.
 """
 
+from __future__ import annotations
+
 import csv
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+Matcher = Callable[[str], bool]
 
-def pattern(glob):
+
+def pattern(glob: str) -> str:
     """The regular expression of a glob in which only ``**`` crosses folders."""
     parts = re.split(r"(\*\*|\*|\?)", glob)
     return "".join({"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts)
 
 
-def matcher(globs):
+def matcher(globs: list[str]) -> Matcher:
     """A function that says whether a path matches one of the globs."""
     expression = re.compile("|".join(map(pattern, globs)) if globs else r"(?!)")
     return lambda path: expression.fullmatch(path) is not None
 
 
-def is_inside(name):
+def is_inside(name: str) -> bool:
     """Whether a path of a RECORD is below SITE_PACKAGES."""
     return not name.startswith("/") and ".." not in name.split("/")
 
 
-def prune_empty(folder, stop):
+def prune_empty(folder: Path, stop: Path) -> None:
     """Remove a folder and its parents below ``stop`` while they are empty."""
     while folder != stop and folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent
 
 
-def trim(site, drop, keep):
+def trim(site: Path, drop: Matcher, keep: Matcher) -> int:
     """Remove what ``drop`` matches and ``keep`` does not; rewrite the RECORDs; return bytes freed."""
     freed = 0
     for record in sorted(site.glob("*.dist-info/RECORD")):
@@ -59,7 +64,7 @@ def trim(site, drop, keep):
     return freed
 
 
-def main(arguments):
+def main(arguments: list[str]) -> None:
     """Parse the command line and trim."""
     site, *globs = arguments
     cut = globs.index("--keep") if "--keep" in globs else len(globs)

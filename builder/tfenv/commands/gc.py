@@ -38,6 +38,7 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
                 record = store.read_record(build.input_hash(lock, render.render(cell, lock)))
                 if record and isinstance(record.get("archive"), str):
                     keep.add(record["archive"])
+        keep |= workspace.memo_keys()
     with store.lock():
         stages = store.root / "stage"
         sizes = _own_sizes(stages)

@@ -25,12 +25,10 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
     workspace, console = here(), Console()
     chosen = workspace.cells(cells, every=every or not cells)
     if not cells and not every and not check:
-        chosen = tuple(cell for cell in chosen if workspace.find_lock(cell))
+        chosen = tuple(cell for cell in chosen if workspace.is_locked(cell))
 
     def one(cell: Cell) -> int:
-        lock = workspace.lock(cell)
-        render.require_current_template(cell, lock)
-        files = render.render(cell, lock)
+        files = workspace.rendered(cell)
         changed = render.drift(workspace.folder(cell), files)
         if check:
             render.raise_drift({cell.name: changed})

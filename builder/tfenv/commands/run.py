@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tfenv.commands._common import emit, json_option
+from tfenv.commands._common import emit
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -20,7 +20,7 @@ from tfenv.commands._common import emit, json_option
 @click.option("--no-workdir", is_flag=True, help="Do not mount the current folder at /workspace.")
 @click.option("-v", "--volume", "mounts", multiple=True, help="As docker's -v.")
 @click.option("-p", "--publish", "ports", multiple=True, help="As docker's -p.")
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print the docker line as JSON, do not run it.")
 def command(
     cell: str,
     arguments: tuple[str, ...],
