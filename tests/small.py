@@ -334,8 +334,8 @@ class Place:
         return Host(self.store, Console(self.env), self.env)
 
     def leftovers(self) -> list[str]:
-        """What is in the store beside blobs, records and logs."""
-        known = {"blobs", "builds", "logs", "lock"}
+        """What is in the store beside blobs, records, logs and kept results."""
+        known = {"blobs", "builds", "logs", "lock", "memo"}
         paths = (path.relative_to(self.store.root) for path in self.store.root.rglob("*") if path.is_file())
         return sorted(str(path) for path in paths if path.parts[0] not in known)
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from matrices import TEXT, changed, expand, load, made_up, specs
 from tfenv import facts
 from tfenv.errors import EXIT_USAGE, MatrixError
-from tfenv.matrix import find_matrix, load_matrix
+from tfenv.matrix import load_matrix
 from tfenv.refusals import Combination, refusal
 from tfenv.schema import BaseSpec, ExcludeSpec, RowSpec
+from tfenv.workspace import find_matrix
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

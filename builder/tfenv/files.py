@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tfenv.errors import NotReadyError
 
+LOCK_NAME = "lock.json"
+
 
 def write_all(folder: Path, files: Mapping[str, str]) -> None:
     """Write each file under a temporary name, then rename them all.

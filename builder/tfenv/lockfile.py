@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tfenv.errors import TfenvError
+from tfenv.files import LOCK_NAME as LOCK_NAME
 from tfenv.model import Layer, Lock, Wheel
 from tfenv.plain import from_plain, to_plain
 
 FORMAT = 1
-LOCK_NAME = "lock.json"
 REQUIREMENTS_NAME = "requirements.lock"
 
 _LAYERS: dict[Layer, str] = {

@@ -5,15 +5,16 @@ Reading matrix.yaml takes pydantic and ruamel.yaml, which take most of a short c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tfenv.memo import Memo, code_version, hash_of
 from tfenv.model import Base, Cell, Matrix, Row
 from tfenv.plain import from_plain, to_plain
 
+_T = TypeVar("_T")
 _MAX_BYTES = 1_000_000
 
 
@@ -68,11 +69,8 @@ class _Kept:
 
 
 def _dump(matrix: Matrix) -> Any:
-    rows = (*matrix.rows, *dict.fromkeys(cell.row for cell in matrix.cells if cell.row not in matrix.rows))
-    bases = (
-        *matrix.bases,
-        *dict.fromkeys(cell.base for cell in matrix.cells if cell.base not in matrix.bases),
-    )
+    rows = _with(matrix.rows, (cell.row for cell in matrix.cells))
+    bases = _with(matrix.bases, (cell.base for cell in matrix.cells))
     kept = _Kept(
         repository=matrix.repository,
         refused=matrix.refused,
@@ -94,3 +92,7 @@ def _load(data: Any) -> Matrix:
         bases=kept.bases[: kept.own_bases],
         rows=kept.rows[: kept.own_rows],
     )
+
+
+def _with(own: tuple[_T, ...], used: Iterable[_T]) -> tuple[_T, ...]:
+    return (*own, *dict.fromkeys(one for one in used if one not in own))

@@ -99,9 +99,7 @@ def code_version(package: Path = Path(__file__).parent, search: tuple[str, ...] 
         parts += [path.name.encode(), path.read_bytes()]
     for folder in sys.path if search is None else search:
         with contextlib.suppress(OSError):
-            parts += sorted(
-                os.fsencode(name) for name in os.listdir(folder or ".") if name.endswith(".dist-info")
-            )
+            parts += sorted(os.fsencode(path.name) for path in Path(folder).glob("*.dist-info"))
     return hash_of(*parts)
 
 

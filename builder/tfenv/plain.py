@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -33,7 +33,7 @@ def from_plain(kind: type[_T], data: Any, *, check: Check | None = None, where: 
     if not isinstance(data, Mapping):
         raise ValueError(f"{where or 'the file'}: expected an object")
     prefix = f"{where}." if where else ""
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # mypy takes a type variable's class for unhashable
     for problem, keys in (("missing", hints.keys() - data.keys()), ("unknown", data.keys() - hints.keys())):
         if keys:
             raise ValueError(f"{prefix}{problem} key {', '.join(sorted(keys))}")
@@ -41,9 +41,9 @@ def from_plain(kind: type[_T], data: Any, *, check: Check | None = None, where: 
 
 
 @cache
-def _hints(kind: Hashable) -> dict[str, Any]:
+def _hints(kind: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _value(hint: Any, data: Any, where: str, check: Check | None) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv.errors import MatrixError, UsageError
+from tfenv.files import LOCK_NAME
 
 if TYPE_CHECKING:
     from tfenv.memo import Memo
@@ -101,7 +102,7 @@ class Workspace:
 
     def lock_path(self, cell: Cell) -> Path:
         """Where the cell's committed lock is, or would be."""
-        return self.folder(cell) / "lock.json"
+        return self.folder(cell) / LOCK_NAME
 
     def rendered(self, cell: Cell) -> dict[str, str]:
         """The generated files, by name, that the cell's committed lock gives.
