@@ -80,6 +80,7 @@ def build(
     no_cache: bool = False,
     locked: bool = True,
     archive_only: bool = False,
+    files: Mapping[str, str] | None = None,
 ) -> Built:
     """The cell's archive, built unless the store has it.
 
@@ -87,12 +88,13 @@ def build(
         no_cache: build although it is there, without BuildKit's cache.
         archive_only: do not let the engine keep the image; ``load_and_tag`` then loads the archive.
         locked: false where ``lock`` is not the committed one; the image is marked so.
+        files: what the lock renders to, where that is known.
 
     Raises:
         NotReadyError: engine, disk or network; MissingInputs: a locked file is gone.
         BuildError: a step failed. Nothing is tagged or left half-written by any of them.
     """
-    files = render.render(cell, lock, locked=locked)
+    files = files or render.render(cell, lock, locked=locked)
     inputs = input_hash(lock, files)
     if not no_cache and (found := _recorded(cell, inputs, host.store, locked)):
         return found

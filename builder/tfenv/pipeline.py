@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv import build, digest, facts, render, report, verify
+from tfenv import build, digest, render
 from tfenv.engine import run_command
 from tfenv.errors import IntegrityError
 from tfenv.lock import host_resolvers, make_lock, with_todays_debian, write_lock
@@ -29,15 +29,15 @@ class Made:
     likeness: digest.Likeness
 
 
-def require_rendered(workspace: Workspace, cell: Cell, lock: Lock) -> None:
-    """What is built is what is committed.
+def require_rendered(workspace: Workspace, cell: Cell, lock: Lock) -> dict[str, str]:
+    """What is built is what is committed: the files that the committed lock gives.
 
     Raises:
         DriftError: the files in images/CELL are not what matrix and lock give.
     """
-    render.require_current_template(cell, lock)
-    drifted = render.drift(workspace.folder(cell), render.render(cell, lock))
-    render.raise_drift({cell.name: drifted})
+    files = workspace.rendered(cell, lock)
+    render.raise_drift({cell.name: render.drift(workspace.folder(cell), files)})
+    return files
 
 
 def build_cell(
@@ -48,11 +48,11 @@ def build_cell(
     Args:
         lock: another lock than the committed one; the image is then marked so.
     """
-    locked = lock is None
+    locked, files = lock is None, None
     if lock is None:
         lock = workspace.lock(cell)
-        require_rendered(workspace, cell, lock)
-    built = build.build(cell, lock, host, no_cache=no_cache, locked=locked)
+        files = require_rendered(workspace, cell, lock)
+    built = build.build(cell, lock, host, no_cache=no_cache, locked=locked, files=files)
     likeness = digest.compare(built.digest, digest.read(workspace.folder(cell)))
     if likeness == "different":
         host.console.warn(
@@ -120,6 +120,8 @@ def todays_lock(cell: Cell, lock: Lock, host: Host) -> Lock:
 
 def declared(cell: Cell, lock: Lock, image: str) -> dict[str, object]:
     """What the verification suite is told about the image."""
+    from tfenv import facts, verify
+
     row = cell.row
     compiled = facts.compiled(row.tensorflow)
     libraries = facts.libraries(row.cuda_set.cuda.split(".")[0], row.cuda_set.cudnn.split(".")[0])
@@ -140,6 +142,7 @@ def verify_cell(
     reports: Path | None = None,
 ) -> tuple[Report, Path]:
     """Verify the cell's image as the engine has it; return the report and its folder."""
+    from tfenv import report, verify
     from tfenv.container import connect
 
     lock = lock or workspace.lock(cell)

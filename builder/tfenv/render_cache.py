@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tfenv.memo import Memo, code_version, hash_of
@@ -16,24 +15,24 @@ from tfenv.plain import to_plain
 from tfenv.render import template_version
 
 
-def files_key(cell: Cell, lock: Path, *, code: Callable[[], str] = code_version) -> str | None:
-    """Hash of all that decides a cell's files; None where its lock cannot be read."""
+def files_key(cell: Cell, lock: Callable[[], bytes], *, code: Callable[[], str] = code_version) -> str | None:
+    """Hash of all that decides a cell's files; None where ``lock``, which reads the lock's file, cannot."""
     try:
-        told = json.dumps([lock.parent.name, template_version(), to_plain(cell)])
-        return hash_of(b"files", code().encode(), told.encode(), lock.read_bytes())
+        told = json.dumps([template_version(), to_plain(cell)])
+        return hash_of(b"files", code().encode(), told.encode(), lock())
     except OSError:
         return None
 
 
 def cached_files(
     cell: Cell,
-    lock: Path,
+    lock: Callable[[], bytes],
     memo: Memo,
     make: Callable[[], dict[str, str]],
     *,
     code: Callable[[], str] = code_version,
 ) -> dict[str, str]:
-    """What ``make`` gives for the cell and the lock in that file; what it raises is never kept."""
+    """What ``make`` gives for the cell and the bytes of its lock; what it raises is never kept."""
     return memo.recall(lambda: files_key(cell, lock, code=code), make, lambda files: files, _load)
 
 

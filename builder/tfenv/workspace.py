@@ -104,39 +104,54 @@ class Workspace:
         """Where the cell's committed lock is, or would be."""
         return self.folder(cell) / LOCK_NAME
 
-    def rendered(self, cell: Cell) -> dict[str, str]:
+    def rendered(self, cell: Cell, lock: Lock | None = None) -> dict[str, str]:
         """The generated files, by name, that the cell's committed lock gives.
+
+        Args:
+            lock: the committed lock, where it has been read already.
 
         Raises:
             UsageError: there is no lock, or it was made for other templates. TfenvError: it is damaged.
         """
         from tfenv.render_cache import cached_files
 
+        def text() -> bytes:
+            if lock is None:
+                return self.lock_path(cell).read_bytes()
+            from tfenv.lockfile import dump_lock
+
+            return dump_lock(lock).encode()
+
         def make() -> dict[str, str]:
             from tfenv import render
 
-            lock = self.lock(cell)
-            render.require_current_template(cell, lock)
-            return render.render(cell, lock)
+            of = lock or self.lock(cell)
+            render.require_current_template(cell, of)
+            return render.render(cell, of)
 
-        return cached_files(cell, self.lock_path(cell), self.memo, make)
+        return cached_files(cell, text, self.memo, make)
 
     def memo_keys(self) -> set[str]:
         """What earlier commands may have kept of the matrix and the locks as they are now."""
         from tfenv.matrix_cache import matrix_key
         from tfenv.render_cache import files_key
 
-        keys = (matrix_key(self.matrix_path), *(files_key(c, self.lock_path(c)) for c in self.matrix.cells))
-        return {key for key in keys if key}
+        files = (files_key(cell, self.lock_path(cell).read_bytes) for cell in self.matrix.cells)
+        return {key for key in (matrix_key(self.matrix_path), *files) if key}
+
+    @cached_property
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """All tags of every cell, without the repository, by canonical name."""
+        from tfenv.tags import all_aliases
+
+        return all_aliases(self.matrix)
 
     def tags(self, cell: Cell) -> tuple[str, ...]:
         """The image names of a cell, its canonical name first.
 
         Of aliases that differ only in their suffixes the shortest is enough.
         """
-        from tfenv.tags import aliases
-
-        canonical, *others = aliases(cell, self.matrix)
+        canonical, *others = self.aliases[cell.name]
         shortest: dict[str, str] = {}
         for alias in others:
             head = alias.split("-py")[0].removesuffix(f"-{cell.base.name}")

@@ -12,7 +12,7 @@ from tfenv.commands._common import emit, json_option
 @json_option
 def command(refused: bool, as_json: bool) -> None:
     """Show the cells of matrix.yaml, their aliases and state."""
-    from tfenv import digest, tags
+    from tfenv import digest
     from tfenv.workspace import here
 
     workspace = here()
@@ -25,7 +25,7 @@ def command(refused: bool, as_json: bool) -> None:
             "cudnn": cell.row.cuda_set.cudnn,
             "python": cell.python,
             "base": cell.base.name,
-            "aliases": list(tags.aliases(cell, matrix)[1:]),
+            "aliases": list(workspace.aliases[cell.name][1:]),
             "tags": list(workspace.tags(cell)),
             "locked": workspace.find_lock(cell) is not None,
             "manifest": recorded.manifest if (recorded := digest.read(workspace.folder(cell))) else None,
