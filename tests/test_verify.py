@@ -20,11 +20,13 @@ from tfenv.model import Base, Cell, CudaSet, Lock, Row, Rule, Wheel
 from tfenv.report import Host
 from tfenv.verify import (
     Outcome,
+    Plan,
     commands,
     declared_for,
     host_facts,
     judge,
     pack,
+    plan_of,
     suite_hash,
     take,
     verify_image,
@@ -46,7 +48,15 @@ def end(verdict):
     return {"event": "end", "verdict": verdict, "facts": {"tensorflow": "2.15.1"}}
 
 
-GPU_NOT_RUN = check("gpu", "not-run", reason="no GPU")
+def gpu(name="gpu", reason="no GPU"):
+    return check(name, "not-run", reason=reason)
+
+
+def plan(*names):
+    return Plan(names=names or ("a",), accepted={"multi": ("one GPU",)}, limit=900)
+
+
+GOOD = (start("a"), check("a"), end("pass"))
 
 
 class Fake:
@@ -89,13 +99,14 @@ class Fake:
 
 def verify(fake, **more):
     given = {"digest": DIGEST, "host": Host(), "packed": b"zip", "clock": lambda: 1000.0}
+    given["plan_of"] = lambda packed, suite: plan()
     return verify_image("tfenv:x", {"cell": "c"}, start=fake.start, **{**given, **more})
 
 
 def test_a_pass():
     seen = []
     fake = Fake(start("a", "b"), check("a"), check("b"), end("pass"))
-    report = verify(fake, on_check=lambda c: seen.append(c.name))
+    report = verify(fake, on_check=lambda c: seen.append(c.name), plan_of=lambda *_: plan("a", "b"))
     assert (report.verdict, report.exit_code, report.reason) == ("pass", 0, "")
     assert seen == ["a", "b"]
     assert report.facts == {"tensorflow": "2.15.1"}
@@ -124,12 +135,15 @@ def test_how_the_container_is_run():
 @pytest.mark.parametrize(
     ("events", "status", "verdict", "reason"),
     [
-        ([check("a"), GPU_NOT_RUN, end("unverified")], 3, "unverified", "no GPU"),
-        # The suite says pass although a GPU check was not run: never a pass.
-        ([check("a"), GPU_NOT_RUN, end("pass")], 0, "unverified", "no GPU"),
-        ([check("a"), check("b", "not-run", reason="foreign image"), end("pass")], 0, "pass", ""),
-        ([end("pass")], 0, "unverified", "no check was run"),
-        ([check("b", "not-run", reason="x"), end("unverified")], 3, "unverified", "no check was run"),
+        (GOOD, 0, "pass", ""),
+        # The suite says pass although a check was not run: never a pass.
+        ([start("a"), gpu("a"), end("unverified")], 3, "unverified", "no GPU"),
+        ([start("a"), gpu("a"), end("pass")], 0, "unverified", "no GPU"),
+        ([end("pass")], 0, "unverified", "the suite did not plan a"),
+        ([start(), end("pass")], 0, "unverified", "the suite did not plan a"),
+        ([check("a"), end("pass")], 0, "unverified", "the suite did not plan a"),
+        ([start("b"), check("b"), end("pass")], 0, "unverified", "the suite did not plan a; the suite has"),
+        ([start("a"), check("a"), end("unverified")], 3, "unverified", "the suite does not say why"),
         ([check("a", "fail"), end("fail")], 1, "fail", ""),
         ([check("a", "fail"), end("pass")], 0, "fail", ""),
         ([check("a"), end("fail")], 1, "fail", ""),
@@ -140,14 +154,63 @@ def test_how_the_container_is_run():
         ([start("a", "b"), check("a"), end("pass")], 0, "fail", ""),
         ([check("a")], 0, "fail", ""),
         ([], 0, "fail", ""),
-        ([check("a"), json.dumps(end("pass"))[:-5]], 0, "fail", ""),
+        ([start("a"), check("a"), json.dumps(end("pass"))[:-5]], 0, "fail", ""),
     ],
 )
 def test_verdicts_fail_closed(events, status, verdict, reason):
     report = verify(Fake(*events, status=status))
-    assert (report.verdict, report.reason) == (verdict, reason)
+    assert report.verdict == verdict
+    assert report.reason.startswith(reason) and bool(report.reason) == bool(reason)
     if verdict == "fail":
         assert any(c.status == "fail" for c in report.checks)
+
+
+@pytest.mark.parametrize(
+    ("not_run", "verdict", "reason"),
+    [
+        (gpu("multi", "one GPU"), "pass", ""),
+        (gpu("multi", "two GPUs"), "unverified", "multi was not run: two GPUs"),
+        (gpu("multi"), "unverified", "no GPU"),
+        (gpu("other", "one GPU"), "unverified", "other was not run: one GPU"),
+        (gpu("other", "no gpu"), "unverified", "other was not run: no gpu"),
+        (gpu("other", ""), "unverified", "other was not run: no reason is given"),
+    ],
+)
+def test_only_an_accepted_reason_lets_a_check_be_not_run(not_run, verdict, reason):
+    names = ("a", not_run["name"])
+    fake = Fake(start(*names), check("a"), not_run, end("pass"))
+    report = verify(fake, plan_of=lambda *_: plan(*names))
+    assert (report.verdict, report.reason) == (verdict, reason)
+
+
+def test_nothing_but_accepted_reasons_is_no_pass():
+    fake = Fake(start("multi"), gpu("multi", "one GPU"), end("pass"))
+    report = verify(fake, plan_of=lambda *_: plan("multi"))
+    assert (report.verdict, report.reason) == ("unverified", "no check was run")
+
+
+def test_the_plan_is_what_the_hosts_own_suite_lists(tmp_path):
+    full, smoke = plan_of(pack(), "full"), plan_of(pack(), "smoke")
+    assert set(smoke.names) < set(full.names) and {"tensorflow", "gpu_visible"} <= set(smoke.names)
+    assert full.accepted["multi_gpu"] == ("one GPU",)
+    assert not any(reasons for name, reasons in full.accepted.items() if name != "multi_gpu")
+    assert 0 < smoke.limit < full.limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise SystemExit('broken')\n",
+        "print('hi')\n",
+        "print('{}')\n",
+        """print('{"limit": 9}')\n""",
+        """print('{"name": "a"}')\nprint('{"limit": 9}')\n""",
+    ],
+)
+def test_a_suite_that_lists_nothing_is_damaged(tmp_path, text):
+    with pytest.raises(IntegrityError) as caught:
+        plan_of(pack(suite(tmp_path, text)), "full")
+    assert "install tfenv again" in caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -168,16 +231,16 @@ def test_a_container_that_dies_is_a_fail_with_its_last_words(fake, message):
 
 
 def test_other_output_on_stdout_is_no_event():
-    fake = Fake("hello\n", "[1]\n", '"x"\n', "{}\n", '{"event": "check"}\n', check("a"), end("pass"))
+    fake = Fake("hello\n", "[1]\n", '"x"\n', "{}\n", '{"event": "check"}\n', *GOOD)
     assert verify(fake).verdict == "pass"
 
 
 def test_the_last_line_may_lack_its_end():
-    assert verify(Fake(check("a"), json.dumps(end("pass")))).verdict == "pass"
+    assert verify(Fake(start("a"), check("a"), json.dumps(end("pass")))).verdict == "pass"
 
 
 def test_an_image_without_timeout_or_python():
-    fake = Fake(check("a"), end("pass"), missing=("timeout", "python"))
+    fake = Fake(*GOOD, missing=("timeout", "python"))
     assert verify(fake).verdict == "pass"
     assert fake.specs[-1].entrypoint == ("python3",)
     report = verify(Fake(missing=("timeout", "python", "python3")))
@@ -222,7 +285,7 @@ def test_judge_keeps_a_reason_that_the_suite_gave():
     outcome = Outcome()
     old = {"event": "end", "verdict": "unverified", "facts": {}, "reason": "needs Python 3.7"}
     assert take(outcome, json.dumps(old)) is None
-    verdict, outcome = judge(outcome, Ended(3), "", 1)
+    verdict, outcome = judge(outcome, Ended(3), "", 1, plan())
     assert (verdict, outcome.reason) == ("unverified", "needs Python 3.7")
 
 
@@ -286,11 +349,14 @@ LOCK = Lock(
     platform="linux/amd64",
     epoch=1,
     base_epoch=1,
+    requirements=(),
     exclude_newer="2024-03-20T00:00:00Z",
     cuda_from="wheels",
+    require_cuda="cuda>=12.1",
     template="t",
     uv="0.8",
     suite="bookworm",
+    debian_packages=(),
     debian_locked_at="2026-01-01T00:00:00Z",
     debian=(),
     wheels=(
@@ -339,8 +405,9 @@ def test_a_library_whose_wheel_is_not_locked():
         declared_for(CELL, LOCK, COMPILED, [CUDNN, library("cufft", "nvidia-cufft-cu12")])
     assert "tfenv lock" in caught.value.remedy
     from_base = replace(LOCK, cuda_from="base", wheels=())
-    (entry,) = declared_for(CELL, from_base, COMPILED, [CUDNN])["libraries"]
-    assert entry["version"] == ""
+    declared = declared_for(CELL, from_base, COMPILED, [CUDNN])
+    assert [entry["version"] for entry in declared["libraries"]] == [""]
+    assert declared["cuda_folders"] == ["/usr/local", "/usr/lib"]
 
 
 ENGINE = Engine(kernel="6.1", server_version="26.1.5")
@@ -368,7 +435,12 @@ def test_a_real_container_is_verified_and_removed(tmp_path):
     before = all_containers()
     with built(tmp_path, say=say) as (name, digest, containers):
         report = verify_image(
-            name, {}, digest=containers.inspect(name), host=Host(), start=containers.container
+            name,
+            {},
+            digest=containers.inspect(name),
+            host=Host(),
+            start=containers.container,
+            plan_of=lambda *_: plan(),
         )
     assert (report.verdict, report.digest) == ("pass", digest)
     assert [c.name for c in report.checks] == ["a"]

@@ -10,6 +10,8 @@ import hashlib
 import io
 import json
 import platform
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -32,7 +34,11 @@ from tfenv.resources import verifier_dir
 Suite = Literal["smoke", "full"]
 FOLDER = "/tfenv"
 NO_GPU = "no GPU"  # the verifier's reason for what needs one
-TIMEOUTS: dict[Suite, int] = {"smoke": 900, "full": 3600}  # seconds for the whole suite
+# Where a cell's CUDA libraries may come from, by its CUDA source: nothing else may be loaded.
+CUDA_FOLDERS: dict[str, tuple[str, ...]] = {
+    "wheels": ("/opt/tfenv/cuda",),
+    "base": ("/usr/local", "/usr/lib"),
+}
 _GRACE = 30  # seconds that the limit inside the container has to act before the host kills it
 _STDERR_KEPT = 64 * 1024  # bytes
 _LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line of stdout is no event
@@ -76,6 +82,46 @@ def pack(folder: Path | None = None) -> bytes:
             entry.create_system = 3
             archive.writestr(entry, path.read_bytes())
     return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a suite has to run for a pass, as the host's own copy of it says.
+
+    Args:
+        accepted: by check, the reasons for which it may be not run and the image pass all the same.
+        limit: seconds for the whole suite: what its checks may take together.
+    """
+
+    names: tuple[str, ...]
+    accepted: Mapping[str, tuple[str, ...]]
+    limit: int
+
+
+def plan_of(packed: bytes, suite: Suite) -> Plan:
+    """Ask the suite itself, here and not in the image, what it consists of.
+
+    Raises:
+        IntegrityError: it does not answer: tfenv's own files are damaged.
+    """
+    with _mounted(packed, {}) as folder:
+        command = [sys.executable, "-I", "-B", str(folder / "verify.pyz"), "--list", "--suite", suite]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    try:
+        *listed, last = [json.loads(line) for line in done.stdout.splitlines()]
+        plan = Plan(
+            names=tuple(str(check["name"]) for check in listed),
+            accepted={str(check["name"]): tuple(check["accepted"]) for check in listed},
+            limit=int(last["limit"]),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise IntegrityError(
+            f"the verification suite does not list its checks: {done.stderr.strip()[-500:] or error}",
+            remedy="install tfenv again",
+        ) from error
+    if not plan.names:
+        raise IntegrityError(f"the suite {suite} has no checks", remedy="install tfenv again")
+    return plan
 
 
 def suite_hash(packed: bytes, suite: str, declared: Mapping[str, Any]) -> str:
@@ -136,6 +182,7 @@ def declared_for(
         ],
         "env": dict(environment or {}),
         "cuda_from": lock.cuda_from,
+        "cuda_folders": list(CUDA_FOLDERS[lock.cuda_from]),
         "record": {"exact": True},
         "keep": [{"what": rule.what, "why": rule.why} for rule in lock.keep],
     }
@@ -240,11 +287,11 @@ def _check(event: Mapping[str, Any]) -> Check:
     )
 
 
-def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int) -> tuple[Verdict, Outcome]:
+def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -> tuple[Verdict, Outcome]:
     """The verdict, and the outcome with a failed check added where the suite broke off.
 
-    A pass needs all of: the suite's own word for it, exit status 0, a result of each planned check,
-    one that passed, and none that failed or lacked a GPU.
+    A pass needs all of: the suite's own word for it, exit status 0, exactly the checks of ``plan``,
+    a result of each, one that passed, none that failed, and of those not run only what the plan accepts.
     """
     states = [check.status for check in outcome.checks]
     if outcome.verdict not in ("pass", "fail", "unverified"):
@@ -259,13 +306,38 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int) -> tuple[Verd
     if ended.status != expected:
         why = f"the suite said {outcome.verdict} but ended with exit status {ended.status}"
         return "fail", _broke_off(outcome, why, stderr)
-    if any(check.status == "not-run" and check.reason == NO_GPU for check in outcome.checks):
-        outcome.reason = outcome.reason or NO_GPU
+    if doubts := [*_not_run(outcome, plan), *_not_planned(outcome, plan)]:
+        outcome.reason = outcome.reason or "; ".join(doubts)
         return "unverified", outcome
     if "pass" not in states:
         outcome.reason = outcome.reason or "no check was run"
         return "unverified", outcome
+    if outcome.verdict == "unverified":
+        outcome.reason = outcome.reason or "the suite does not say why"
     return cast(Verdict, outcome.verdict), outcome
+
+
+def _not_run(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """Why what was not run leaves the image unverified; no GPU is said once for all checks."""
+    left = [
+        check
+        for check in outcome.checks
+        if check.status == "not-run" and check.reason not in plan.accepted.get(check.name, ())
+    ]
+    if any(check.reason == NO_GPU for check in left):
+        yield NO_GPU
+    for check in left:
+        if check.reason != NO_GPU:
+            yield f"{check.name} was not run: {check.reason or 'no reason is given'}"
+
+
+def _not_planned(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """What the suite in the container left out of its plan, or out of its results."""
+    ran = {check.name for check in outcome.checks}
+    if left := [name for name in plan.names if name not in outcome.planned or name not in ran]:
+        yield f"the suite did not plan {', '.join(left)}"
+    if strange := sorted((ran | set(outcome.planned)) - set(plan.names)):
+        yield f"the suite has unknown checks: {', '.join(strange)}"
 
 
 def _why_ended(ended: Ended, limit: int) -> str:
@@ -320,6 +392,7 @@ def verify_image(
     timeout: int | None = None,
     endpoint: str = "",
     packed: bytes | None = None,
+    plan_of: Callable[[bytes, Suite], Plan] = plan_of,
     on_check: Callable[[Check], None] = lambda _check: None,
     clock: Callable[[], float] = time.time,
 ) -> Report:
@@ -327,7 +400,7 @@ def verify_image(
 
     Args:
         start: runs a container: ``Containers.container``.
-        gpus: give it all GPUs. timeout: seconds for the whole suite.
+        gpus: give it all GPUs. timeout: seconds for the whole suite, else what its plan says.
         endpoint: the engine's; the suite is mounted from this machine, so it must be local.
         on_check: gets each check as it ends.
 
@@ -342,12 +415,13 @@ def verify_image(
             remedy="run `tfenv verify` on the machine of the engine",
         )
     code = pack() if packed is None else packed
-    limit = TIMEOUTS[suite] if timeout is None else timeout
+    plan = plan_of(code, suite)
+    limit = plan.limit if timeout is None else timeout
     began = clock()
     with terminable(), _mounted(code, declared) as folder:
         spec = Spec(image=ref, gpus=gpus, binds=(Bind(folder, FOLDER),))
         outcome, ended, stderr = _first(start, spec, commands(limit, suite), limit, on_check)
-    verdict, outcome = judge(outcome, ended, stderr, limit)
+    verdict, outcome = judge(outcome, ended, stderr, limit, plan)
     return Report(
         image=ref,
         digest=digest,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tfenv_verify.checks import CHECKS, SUITES, Check
 from tfenv_verify.gpu import Gpu
-from tfenv_verify.main import run_checks, select
+from tfenv_verify.main import run_checks, seconds_at_most, select
 from tfenv_verify.protocol import UsageError, outcome, verdict
 
 VERIFIER = Path(__file__).resolve().parents[2] / "verifier"
@@ -47,7 +47,7 @@ def test_on_a_broken_driver_the_one_that_explains_it_runs() -> None:
 def test_a_whole_suite_without_a_gpu_never_passes() -> None:
     for suite in SUITES:
         outcomes = run_checks(select(suite, []), ABSENT, lambda c: outcome(c.name, "pass"), ignore)
-        assert verdict(outcomes) == "unverified"
+        assert verdict(outcomes, {}) == "unverified"
 
 
 def test_suites_and_names_select_in_the_tables_order() -> None:
@@ -135,7 +135,16 @@ def test_the_right_environment_passes_with_exit_code_0(tmp_path: Path) -> None:
 def test_list_prints_the_table() -> None:
     code, events, _ = suite("--list", "--suite", "full")
     assert code == 0
-    assert [event["name"] for event in events] == [check.name for check in CHECKS]
+    assert [event["name"] for event in events[:-1]] == [check.name for check in CHECKS]
+    assert events[-1] == {"event": "limit", "limit": seconds_at_most(CHECKS)}
+    assert {event["name"]: event["accepted"] for event in events[:-1] if event["accepted"]} == {
+        "multi_gpu": ["one GPU"]
+    }
+
+
+def test_the_suites_limit_holds_all_of_its_checks() -> None:
+    assert seconds_at_most(CHECKS) > sum(check.timeout for check in CHECKS)
+    assert seconds_at_most([ANY]) < seconds_at_most([ANY, VISIBLE])
 
 
 def test_bad_usage_is_exit_code_2(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ PASSED = outcome("a", "pass")
 FAILED = outcome("b", "fail")
 NO_GPU = outcome("c", "not-run", reason="no GPU")
 ONE_GPU = outcome("d", "not-run", reason="one GPU")
+OTHER = outcome("e", "not-run", reason="one GPU")  # accepted of d, not of e
+SILENT = outcome("d", "not-run")
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,8 @@ ONE_GPU = outcome("d", "not-run", reason="one GPU")
         ([PASSED], "pass"),
         ([PASSED, ONE_GPU], "pass"),
         ([PASSED, NO_GPU], "unverified"),
+        ([PASSED, OTHER], "unverified"),
+        ([PASSED, SILENT], "unverified"),
         ([PASSED, NO_GPU, FAILED], "fail"),
         ([FAILED], "fail"),
         ([NO_GPU], "unverified"),
@@ -26,7 +30,7 @@ ONE_GPU = outcome("d", "not-run", reason="one GPU")
     ],
 )
 def test_verdict_fails_closed(outcomes: list[dict[str, Any]], expected: str) -> None:
-    assert verdict(outcomes) == expected
+    assert verdict(outcomes, {"d": ["one GPU"]}) == expected
 
 
 def test_only_errors_fail_a_report() -> None:

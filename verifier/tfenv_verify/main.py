@@ -6,11 +6,12 @@ import argparse
 import difflib
 import hashlib
 import json
+import math
 import os
 import platform
 import signal
 import sys
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 from . import child, gpu, library_probe, places
 from .checks import CHECKS, SUITES, Check
@@ -31,6 +32,7 @@ from .protocol import (
 from .runner import judge, run_child, suite_command
 
 PROBE_SECONDS = 120.0  # a cold driver without persistence mode takes tens of seconds to start
+BETWEEN_SECONDS = 15.0  # to start a check's process, and to drain the pipes of one that was killed
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.list:
             for check in checks:
                 emit(dict(check.as_json(), event="listed"))
+            emit({"event": "limit", "limit": seconds_at_most(checks)})
             return 0
         return _run_all(options, declared, checks)
     except UsageError as error:
@@ -72,6 +75,11 @@ def select(suite: str, names: Sequence[str], table: Sequence[Check] = CHECKS) ->
     if names:
         return [check for check in table if check.name in names]
     return [check for check in table if suite in check.suites]
+
+
+def seconds_at_most(checks: Iterable[Check]) -> int:
+    """How long the suite can take with these checks: the sum of its own limits."""
+    return math.ceil(PROBE_SECONDS + sum(check.timeout + BETWEEN_SECONDS for check in checks))
 
 
 def run_checks(
@@ -136,7 +144,7 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check]) -> int:
         return judge(check.name, run_child(command, check.timeout), check.timeout)
 
     outcomes = run_checks(checks, state, run, emit)
-    result = verdict(outcomes)
+    result = verdict(outcomes, {check.name: check.accepted for check in checks})
     counts = dict.fromkeys(("pass", FAIL, NOT_RUN), 0)
     for event in outcomes:
         counts[event["status"]] += 1
@@ -186,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--declared", default="", metavar="FILE", help="what the host declares")
     parser.add_argument("--suite", choices=SUITES, default="full", help="default: full")
     parser.add_argument("--check", nargs="+", action="append", default=[], metavar="NAME", help="only these")
-    parser.add_argument("--list", action="store_true", help="print the checks and end")
+    parser.add_argument("--list", action="store_true", help="print the checks and their limit")
     parser.add_argument("--run-one", help=argparse.SUPPRESS)
     parser.add_argument("--result-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", default="{}", help=argparse.SUPPRESS)

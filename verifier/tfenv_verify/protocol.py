@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping, Sequence
 
 PROTOCOL = 1
 
@@ -13,7 +13,7 @@ PASS, FAIL, NOT_RUN, UNVERIFIED = "pass", "fail", "not-run", "unverified"
 EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_UNVERIFIED = 0, 1, 2, 3
 EXIT_OF_VERDICT = {PASS: EXIT_PASS, FAIL: EXIT_FAIL, UNVERIFIED: EXIT_UNVERIFIED}
 
-NO_GPU = "no GPU"
+NO_GPU, ONE_GPU = "no GPU", "one GPU"
 
 
 class UsageError(Exception):
@@ -82,15 +82,16 @@ def outcome(
     return event
 
 
-def verdict(outcomes: Iterable[dict[str, Any]]) -> str:
-    """One failed check fails the whole; a GPU check without a GPU leaves it unverified.
+def verdict(outcomes: Iterable[dict[str, Any]], accepted: Mapping[str, Sequence[str]]) -> str:
+    """One failed check fails the whole; one that was not run leaves it unverified.
 
-    Nothing run at all is unverified too: a pass is always earned.
+    ``accepted`` has by check the reasons for which it need not be run. Nothing run at all is
+    unverified too: a pass is always earned.
     """
     seen = list(outcomes)
     if any(o["status"] == FAIL for o in seen):
         return FAIL
-    if any(o["status"] == NOT_RUN and o.get("reason") == NO_GPU for o in seen):
+    if any(o["status"] != PASS and o.get("reason") not in accepted.get(o["name"], ()) for o in seen):
         return UNVERIFIED
     return PASS if any(o["status"] == PASS for o in seen) else UNVERIFIED
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..context import Context
-from ..protocol import Report
+from ..protocol import ONE_GPU, Report
 from . import (
     cudnn_convolution,
     environment,
@@ -30,13 +30,20 @@ SUITES = ("smoke", "full")
 
 @dataclass(frozen=True)
 class Check:
-    """One row: ``needs`` is ``any`` or ``gpu``; ``timeout`` in seconds is enforced by a kill."""
+    """One row of the table.
+
+    Args:
+        needs: ``any`` or ``gpu``.
+        timeout: seconds, enforced by a kill.
+        accepted: the reasons for which it may be not run in an image that passes all the same.
+    """
 
     name: str
     function: Callable[[Context, Report], None]
     needs: str
     timeout: float
     suites: tuple[str, ...]
+    accepted: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The row without its function."""
@@ -45,6 +52,7 @@ class Check:
             "needs": self.needs,
             "timeout": self.timeout,
             "suites": list(self.suites),
+            "accepted": list(self.accepted),
             "what": (self.function.__doc__ or "").split("\n")[0],
         }
 
@@ -52,8 +60,10 @@ class Check:
 _BOTH = ("smoke", "full")
 _FULL = ("full",)
 
-# Kernels without machine code for the GPU are compiled by the driver at first use: for TensorFlow
-# 2.15 on compute capability 9.0 that takes minutes, hence the limits of the GPU checks.
+# Kernels without machine code for the GPU are compiled by the driver at first use. Measured with
+# TensorFlow 2.15 on compute capability 9.0, cold: gpu_kernels 50 s, cudnn_convolution 16 s,
+# mixed_precision 12 s, gpu_visible 8 s, xla 5 s, multi_gpu 4 s, all others < 5 s each. The limits
+# leave room for a slow disk, a slow CPU, and a driver that starts cold.
 CHECKS: tuple[Check, ...] = (
     Check("tensorflow", tensorflow.check, "any", 180, _BOTH),
     Check("libraries", libraries.check, "any", 180, _BOTH),
@@ -65,9 +75,9 @@ CHECKS: tuple[Check, ...] = (
     Check("hygiene", hygiene.check, "any", 60, _FULL),
     Check("pip_check", pip_check.check, "any", 120, _FULL),
     Check("gpu_visible", gpu_visible.check, "gpu", 180, _BOTH),
-    Check("gpu_kernels", gpu_kernels.check, "gpu", 900, _BOTH),
-    Check("cudnn_convolution", cudnn_convolution.check, "gpu", 900, _FULL),
-    Check("mixed_precision", mixed_precision.check, "gpu", 900, _FULL),
-    Check("multi_gpu", multi_gpu.check, "gpu", 900, _FULL),
-    Check("xla", xla.check, "gpu", 900, _FULL),
+    Check("gpu_kernels", gpu_kernels.check, "gpu", 600, _BOTH),
+    Check("cudnn_convolution", cudnn_convolution.check, "gpu", 300, _FULL),
+    Check("mixed_precision", mixed_precision.check, "gpu", 300, _FULL),
+    Check("multi_gpu", multi_gpu.check, "gpu", 300, _FULL, accepted=(ONE_GPU,)),
+    Check("xla", xla.check, "gpu", 300, _FULL),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..context import Context
-from ..protocol import NotRunError, Report
+from ..protocol import ONE_GPU, NotRunError, Report
 from ._numeric import flat, grow_memory
 
 
 def check(context: Context, report: Report) -> None:
     """A MirroredStrategy step over all GPUs gives the right weights on each of them."""
     if context.gpu.count < 2:
-        raise NotRunError("one GPU")
+        raise NotRunError(ONE_GPU)
     import tensorflow as tf
 
     grow_memory(tf)
