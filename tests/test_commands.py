@@ -189,7 +189,7 @@ def test_render_check_goes_on_after_a_cell_that_drifts(two: Place, tell: Tell) -
 
 def resolvers(lock: Lock, **changes: Any) -> Resolvers:
     found: dict[str, Any] = {
-        "debian": lambda suite, packages: lock.debian,
+        "debian": lambda suite, packages: (lock.debian, lock.debian_locked_at),
         "wheels": lambda cell, platform: lock.wheels,
         "uv": lambda: lock.uv,
     }
@@ -205,7 +205,11 @@ def resolving(here: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def ask(kind: str, answer: Any) -> Callable[..., Any]:
         return lambda *_: (asked.append(kind), answer)[1]
 
-    made = Resolvers(debian=ask("debian", lock.debian), wheels=ask("wheels", lock.wheels), uv=lambda: lock.uv)
+    made = Resolvers(
+        debian=ask("debian", (lock.debian, lock.debian_locked_at)),
+        wheels=ask("wheels", lock.wheels),
+        uv=lambda: lock.uv,
+    )
     monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
     return asked
 
@@ -215,7 +219,7 @@ def test_lock_keeps_what_is_locked(here: Place, resolving: list[str], tell: Tell
     code, out, err = tell("lock", CELL)
     assert code == 0 and err == ""
     assert resolving == []
-    assert "4 wheels" in out and "4 Debian packages" in out and "none newer than 2024-03-15" in out
+    assert "4 wheels" in out and "4 Debian packages" in out and "none newer than 2024-03-16" in out
     assert (here.lock.debian, here.lock.wheels) == (pinned.debian, pinned.wheels)
     assert tell("lock", CELL)[1].startswith(f"{CELL}: unchanged")
 
@@ -360,7 +364,7 @@ def _debian_gone(here: Place, monkeypatch: pytest.MonkeyPatch, **gone: Any) -> L
         assert small.put(here.store, b"newer") == newer.sha256
 
     monkeypatch.setattr("tfenv.fetch.fetch", fetch)
-    made = resolvers(here.lock, debian=lambda suite, packages: today)
+    made = resolvers(here.lock, debian=lambda suite, packages: (today, here.lock.debian_locked_at))
     monkeypatch.setattr(pipeline, "host_resolvers", lambda env: made)
     return replace(here.lock, debian=today)
 

@@ -13,6 +13,7 @@ from tfenv.debian import (
     essential_closure,
     find_mirrors,
     glibc_level,
+    newest_date,
     parse_stanzas,
     resolve_debian,
 )
@@ -212,6 +213,7 @@ class FakeApt:
         self.fail, self.settings, self.absent = fail, settings, absent
         self.calls: list[list[str]] = []
         self.conf = self.sources = ""
+        self.dates = ["Sat, 15 Nov 2025 09:00:00 UTC", "Sun, 30 Nov 2025 08:12:01 UTC"]
 
     def __call__(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         if self.absent:
@@ -225,6 +227,10 @@ class FakeApt:
             self.conf, self.sources = conf.read_text(), (conf.parent / "sources.list").read_text()
             if self.fail:
                 code, err = 100, self.fail
+            elif "update" in command:
+                for number, date in enumerate(self.dates):
+                    file = conf.parent / f"lists/m.example_{number}_InRelease"
+                    file.write_text(f"-----BEGIN PGP\n\nOrigin: Debian\nDate: {date}\nValid-Until: x\n")
             elif "install" in command:
                 out = URIS
             elif command[0] == "apt-cache":
@@ -233,7 +239,21 @@ class FakeApt:
 
 
 def resolve(apt: FakeApt) -> tuple[DebianPackage, ...]:
-    return resolve_debian("bookworm", ["python3.11"], {"PATH": "/bin"}, apt, mirrors=MIRRORS)
+    return resolve_debian("bookworm", ["python3.11"], {"PATH": "/bin"}, apt, mirrors=MIRRORS)[0]
+
+
+def test_the_time_is_that_of_the_newest_index() -> None:
+    _, at = resolve_debian("bookworm", ["python3.11"], {"PATH": "/bin"}, FakeApt(), mirrors=MIRRORS)
+    assert at == "2025-11-30T08:12:01Z"
+    assert newest_date(["Date: Sun, 30 Nov 2025 09:12:01 +0100\n"]) == "2025-11-30T08:12:01Z"
+
+
+@pytest.mark.parametrize("dates", [[], ["yesterday"]])
+def test_indexes_without_a_time_are_refused(dates: list[str]) -> None:
+    apt = FakeApt()
+    apt.dates = dates
+    with pytest.raises(TfenvError, match="do not say when"):
+        resolve(apt)
 
 
 def test_packages_are_locked_by_name_with_archive_path_and_hash() -> None:

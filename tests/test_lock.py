@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tfenv import facts
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.lock import Resolvers, make_lock, with_todays_debian, write_lock
 from tfenv.lockfile import read_lock
 from tfenv.model import Base, Cell, CudaSet, DebianPackage, Lock, Row, Rule, Wheel
 
-NOW = datetime(2025, 11, 30, 12, 0, tzinfo=timezone(timedelta(hours=1)))
 NCCL = Rule(what="nvidia-nccl-cu12", why="never loaded")
 
 BASE = Base(
@@ -62,9 +61,10 @@ class World:
         self.day = day
         self.asked: list[tuple[Any, ...]] = []
 
-    def debian(self, suite: str, packages: tuple[str, ...]) -> tuple[DebianPackage, ...]:
+    def debian(self, suite: str, packages: tuple[str, ...]) -> tuple[tuple[DebianPackage, ...], str]:
         self.asked.append((suite, packages))
-        return (deb("python3.11", f"3.11.{self.day}"), deb("libc6", f"2.36-{self.day}"))
+        found = (deb("python3.11", f"3.11.{self.day}"), deb("libc6", f"2.36-{self.day}"))
+        return found, f"2025-11-0{self.day}T11:00:00Z"
 
     def wheels(self, cell: Cell, platform: str) -> tuple[Wheel, ...]:
         self.asked.append((cell.name, platform))
@@ -87,7 +87,6 @@ def make(cell: Cell, previous: Lock | None, world: World, *upgrade: Any, templat
         set(upgrade),
         template_version=template,
         resolvers=world.resolvers,
-        now=lambda: NOW,
     )
 
 
@@ -104,7 +103,9 @@ def test_a_first_lock_resolves_everything() -> None:
     ]
     assert [p.name for p in lock.debian] == ["libc6", "python3.11"]
     assert [w.name for w in lock.wheels] == ["nvidia-cublas-cu12", "pip", "tensorflow", "uv"]
-    assert lock.debian_locked_at == "2025-11-30T11:00:00Z"
+    assert lock.debian_locked_at == "2025-11-01T11:00:00Z"
+    assert (lock.requirements, lock.debian_packages) == (ROW.requirements, BASE.packages)
+    assert lock.require_cuda == facts.require_cuda(ROW)
     assert (lock.epoch, lock.base_epoch, lock.exclude_newer, lock.uv, lock.suite) == (
         1710892800,
         1686355200,
@@ -147,25 +148,60 @@ def test_each_half_is_upgraded_alone() -> None:
     assert debian.debian != LOCKED.debian
 
 
+def test_the_accepted_drivers_follow_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "require_cuda", lambda row: "cuda>=13.0")
+    assert make(CELL, LOCKED, World(day=2)) == replace(LOCKED, require_cuda="cuda>=13.0")
+
+
+def base(**changes: Any) -> Cell:
+    return replace(CELL, base=replace(BASE, **changes))
+
+
+def row(**changes: Any) -> Cell:
+    return replace(CELL, row=replace(ROW, **changes))
+
+
+EXTRA_GONE = ("tensorflow==2.15.1", "pip")
+
+
 @pytest.mark.parametrize(
     ("cell", "says", "which"),
     [
-        (replace(CELL, base=replace(BASE, suite="trixie")), "is trixie now, locked is bookworm", "debian"),
-        (replace(CELL, base=replace(BASE, packages=("zlib1g",))), "wants zlib1g", "debian"),
-        (replace(CELL, row=replace(ROW, requirements=("tensorflow==2.16.1",))), "locked is 2.15.1", "wheels"),
-        (replace(CELL, row=replace(ROW, requirements=("keras_core",))), "locked is nothing", "wheels"),
-        (
-            replace(CELL, row=replace(ROW, cuda_set=replace(CUDA, without=()))),
-            "nvidia-nccl-cu12 is no longer left out",
-            "wheels",
-        ),
+        (base(suite="trixie"), "is trixie, locked is bookworm", "debian"),
+        (base(packages=("python3.11", "zlib1g")), "Debian packages: zlib1g new", "debian"),
+        (base(packages=()), "Debian packages: python3.11 no longer there", "debian"),
+        (row(requirements=("tensorflow==2.16.1", "pip")), "requirements: tensorflow==2.16.1 new", "wheels"),
+        (row(requirements=(*ROW.requirements, "keras_core")), "requirements: keras_core new", "wheels"),
+        (row(requirements=ROW.requirements[:1]), "requirements: pip no longer there", "wheels"),
+        (row(requirements=EXTRA_GONE), r"tensorflow\[and-cuda\]==2.15.1 no longer there", "wheels"),
+        (row(exclude_newer="2024-04-01T00:00:00Z"), "2024-04-01T00:00:00Z, locked is 2024-03-20T", "wheels"),
+        (row(cuda_set=replace(CUDA, without=())), "nvidia-nccl-cu12 is no longer left out", "wheels"),
+        (replace(base(packages=()), row=replace(ROW, requirements=EXTRA_GONE)), "python3.11.*", "all"),
     ],
 )
-def test_a_matrix_that_asks_for_more_is_told_what_to_type(cell: Cell, says: str, which: Any) -> None:
+def test_a_matrix_that_asks_for_something_else_is_told_what_to_type(
+    cell: Cell, says: str, which: str
+) -> None:
+    world = World()
     with pytest.raises(UsageError, match=says) as caught:
-        make(cell, LOCKED, World())
+        make(cell, LOCKED, world)
     assert caught.value.remedy == f"tfenv lock {cell.name} --upgrade {which}"
-    make(cell, LOCKED, World(), "wheels", "debian")
+    assert world.asked == []
+    anew = make(cell, LOCKED, World(), *(("wheels", "debian") if which == "all" else (which,)))
+    assert make(cell, anew, World(day=2)) == anew
+
+
+def test_the_remedy_does_what_is_typed_and_what_is_needed() -> None:
+    with pytest.raises(UsageError, match="no longer there") as caught:
+        make(base(packages=()), LOCKED, World(), "wheels")
+    assert caught.value.remedy == f"tfenv lock {CELL.name} --upgrade all"
+
+
+def test_another_order_asks_for_nothing_new() -> None:
+    turned = tuple(reversed(ROW.requirements))
+    world = World(day=2)
+    assert make(row(requirements=turned), LOCKED, world) == replace(LOCKED, requirements=turned)
+    assert world.asked == []
 
 
 def test_up_goes_on_with_todays_packages() -> None:
@@ -174,6 +210,12 @@ def test_up_goes_on_with_todays_packages() -> None:
     assert world.asked == [("bookworm", ("python3.11",))]
     assert [p.version for p in lock.debian] == ["2.36-3", "3.11.3"]
     assert replace(lock, debian=LOCKED.debian, debian_locked_at=LOCKED.debian_locked_at) == LOCKED
+
+
+def test_the_same_mirror_gives_the_same_lock() -> None:
+    assert with_todays_debian(LOCKED, World().resolvers, BASE.packages) == LOCKED
+    assert make(CELL, LOCKED, World(), "debian") == LOCKED
+    assert with_todays_debian(LOCKED, World(day=2).resolvers, BASE.packages) != LOCKED
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_two_builds_that_differ_say_in_what(here: Place, monkeypatch: pytest.Mon
 def resolvers(here: Place) -> Resolvers:
     lock = here.lock
     return Resolvers(
-        debian=lambda suite, packages: lock.debian,
+        debian=lambda suite, packages: (lock.debian, lock.debian_locked_at),
         wheels=lambda cell, platform: lock.wheels,
         uv=lambda: lock.uv,
     )
@@ -334,7 +334,7 @@ def test_todays_lock_has_other_debian_packages_and_nothing_else(
 
     def debian(suite: str, packages: tuple[str, ...]) -> Any:
         asked.append((suite, packages))
-        return newer
+        return newer, "2025-12-01T00:00:00Z"
 
     monkeypatch.setattr(pipeline, "host_resolvers", lambda env: replace(resolvers(here), debian=debian))
     lock: Lock = pipeline.todays_lock(here.cell, here.lock, here.host)

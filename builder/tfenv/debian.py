@@ -120,14 +120,15 @@ def resolve_debian(
     run: Run = subprocess.run,
     *,
     mirrors: Mirrors | None = None,
-) -> tuple[DebianPackage, ...]:
+) -> tuple[tuple[DebianPackage, ...], str]:
     """All Essential packages, ``packages`` and what they need, without recommends, for amd64.
 
     Args:
         suite: code name, e.g. ``bookworm``; its updates and security suites are read too.
 
-    Returns them by name, with today's versions. Raises NotReadyError without apt, mirror or
-    network, UsageError for a package that does not exist.
+    Returns them by name, with the mirror's versions, and the RFC 3339 time of the newest of the
+    indexes read: the same state of the mirror gives the same answer whenever it is asked.
+    Raises NotReadyError without apt, mirror or network, UsageError for a package that does not exist.
     """
     env = os.environ if env is None else env
     mirrors = mirrors or find_mirrors(env)
@@ -139,7 +140,24 @@ def resolve_debian(
         uris = list(_print_uris(wanted))
         names = [f"{uri.name}={uri.version}" for uri in uris]
         shown = apt("apt-cache", "show", *names) if names else ""
-    return debian_packages(uris, list(parse_stanzas(shown)), mirrors)
+        at = newest_date(file.read_text("utf-8") for file in sorted(Path(folder, "lists").glob("*Release")))
+    return debian_packages(uris, list(parse_stanzas(shown)), mirrors), at
+
+
+def newest_date(releases: Iterable[str]) -> str:
+    """The latest ``Date`` of some Release (or InRelease) files, as RFC 3339 in UTC."""
+    from datetime import timezone
+    from email.utils import parsedate_to_datetime
+
+    dates = [match[1] for text in releases if (match := re.search(r"^Date: *(.+)$", text, re.MULTILINE))]
+    try:
+        newest = max(parsedate_to_datetime(re.sub(r"\bUTC$", "+0000", date.strip())) for date in dates)
+    except (TypeError, ValueError) as error:
+        raise TfenvError(
+            "the Debian mirror's Release files do not say when they were made",
+            remedy="try another mirror: TFENV_DEBIAN_MIRROR=<URL of a mirror, ending in /debian>",
+        ) from error
+    return newest.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def debian_packages(

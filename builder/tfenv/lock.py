@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
@@ -23,12 +22,12 @@ class Resolvers:
     """How packages are resolved; the tests pass their own.
 
     Args:
-        debian: (suite, wanted packages) -> all packages.
+        debian: (suite, wanted packages) -> all packages, and the RFC 3339 time of the mirror's indexes.
         wheels: (cell, platform such as ``x86_64-manylinux_2_36``) -> all wheels.
         uv: version of the uv that resolves.
     """
 
-    debian: Callable[[str, tuple[str, ...]], tuple[DebianPackage, ...]]
+    debian: Callable[[str, tuple[str, ...]], tuple[tuple[DebianPackage, ...], str]]
     wheels: Callable[[Cell, str], tuple[Wheel, ...]]
     uv: Callable[[], str]
 
@@ -70,7 +69,6 @@ def make_lock(
     *,
     template_version: str,
     resolvers: Resolvers,
-    now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
 ) -> Lock:
     """The cell's lock.
 
@@ -78,24 +76,24 @@ def make_lock(
         previous: what is locked today; None resolves everything.
         upgrade: what to resolve anew although it is locked.
         template_version: sha256 of the templates.
-        now: when the Debian index is read.
 
-    Without ``upgrade`` only what needs no resolving follows the matrix: epochs, trim, keep,
-    without and the template version. Raises UsageError where the matrix asks for more than that.
+    Without ``upgrade`` only what needs no resolving follows the matrix and the facts: epochs, trim,
+    keep, without, the accepted drivers and the template version. Raises UsageError where the matrix
+    asks for more than that.
     """
     from tfenv.debian import glibc_level
+    from tfenv.facts import require_cuda
 
     if previous is None:
         upgrade = {"wheels", "debian"}
+    else:
+        _check(cell, previous, upgrade)
     if previous is not None and "debian" not in upgrade:
         debian, locked_at = previous.debian, previous.debian_locked_at
-        _check_debian(cell, previous)
     else:
-        locked_at = now().astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        debian = resolvers.debian(cell.base.suite, cell.base.packages)
+        debian, locked_at = resolvers.debian(cell.base.suite, cell.base.packages)
     without = cell.row.cuda_set.without
     if previous is not None and "wheels" not in upgrade:
-        _check_wheels(cell, previous)
         dropped = {rule.what for rule in without}
         wheels = tuple(wheel for wheel in previous.wheels if wheel.name not in dropped)
         uv, exclude_newer = previous.uv, previous.exclude_newer
@@ -107,11 +105,14 @@ def make_lock(
         platform=PLATFORM,
         epoch=cell.row.cuda_set.epoch,
         base_epoch=cell.base.epoch,
+        requirements=cell.row.requirements,
         exclude_newer=exclude_newer,
         cuda_from=cell.base.cuda_from,
+        require_cuda=require_cuda(cell.row),
         template=template_version,
         uv=uv,
         suite=cell.base.suite,
+        debian_packages=cell.base.packages,
         debian_locked_at=locked_at,
         debian=tuple(sorted(debian, key=lambda p: p.name)),
         wheels=tuple(sorted(wheels, key=lambda w: (w.name, w.layer))),
@@ -123,9 +124,9 @@ def make_lock(
 
 def with_todays_debian(lock: Lock, resolvers: Resolvers, packages: tuple[str, ...]) -> Lock:
     """The lock with the mirror's versions of today, for ``up`` when locked ones are gone."""
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    debian = tuple(sorted(resolvers.debian(lock.suite, packages), key=lambda p: p.name))
-    return replace(lock, debian=debian, debian_locked_at=now)
+    found, at = resolvers.debian(lock.suite, packages)
+    debian = tuple(sorted(found, key=lambda p: p.name))
+    return replace(lock, debian=debian, debian_packages=packages, debian_locked_at=at)
 
 
 def write_lock(lock: Lock, images_dir: Path) -> Path:
@@ -140,36 +141,40 @@ def write_lock(lock: Lock, images_dir: Path) -> Path:
     return folder / LOCK_NAME
 
 
-def _check_debian(cell: Cell, previous: Lock) -> None:
-    locked = {package.name for package in previous.debian}
-    wanted = [name for name in cell.base.packages if name not in locked]
-    if previous.suite != cell.base.suite:
-        reason = f"the base is {cell.base.suite} now, locked is {previous.suite}"
-    elif wanted:
-        reason = f"the base wants {', '.join(wanted)}, which the lock does not hold"
-    else:
+def _check(cell: Cell, previous: Lock, upgrade: Set[Upgrade]) -> None:
+    """Raise UsageError where the matrix asks a resolver for something else than the lock was made from."""
+    differs = {"wheels": _wheels_differ(cell, previous), "debian": _debian_differs(cell, previous)}
+    left = {half for half, reasons in differs.items() if reasons and half not in upgrade}
+    if not left:
         return
-    raise UsageError(f"{cell.name}: {reason}", remedy=f"tfenv lock {cell.name} --upgrade debian")
+    reasons = [reason for half in sorted(left) for reason in differs[half]]
+    halves = left | upgrade
+    raise UsageError(
+        f"{cell.name}: the matrix asks for something else than the lock was made from:\n  "
+        + "\n  ".join(reasons),
+        remedy=f"tfenv lock {cell.name} --upgrade {'all' if len(halves) > 1 else next(iter(halves))}",
+    )
 
 
-def _check_wheels(cell: Cell, previous: Lock) -> None:
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
+def _debian_differs(cell: Cell, previous: Lock) -> list[str]:
+    reasons = []
+    if previous.suite != cell.base.suite:
+        reasons.append(f"the base is {cell.base.suite}, locked is {previous.suite}")
+    return reasons + _asked("Debian packages", cell.base.packages, previous.debian_packages)
 
-    remedy = f"tfenv lock {cell.name} --upgrade wheels"
-    locked = {wheel.name: wheel.version for wheel in previous.wheels if wheel.layer != "tool"}
-    for text in cell.row.requirements:
-        requirement = Requirement(text)
-        version = locked.get(canonicalize_name(requirement.name))
-        if version is None or not requirement.specifier.contains(version, prereleases=True):
-            raise UsageError(
-                f"{cell.name}: the row requires {text}, locked is {version or 'nothing'}",
-                remedy=remedy,
-            )
+
+def _wheels_differ(cell: Cell, previous: Lock) -> list[str]:
+    reasons = _asked("requirements", cell.row.requirements, previous.requirements)
+    if previous.exclude_newer != cell.row.exclude_newer:
+        reasons.append(f"exclude_newer is {cell.row.exclude_newer}, locked is {previous.exclude_newer}")
     now_without = {rule.what for rule in cell.row.cuda_set.without}
     back = sorted({rule.what for rule in previous.without} - now_without)
     if back:
-        raise UsageError(
-            f"{cell.name}: {', '.join(back)} is no longer left out, so it has to be resolved",
-            remedy=remedy,
-        )
+        reasons.append(f"{', '.join(back)} is no longer left out, so it has to be resolved")
+    return reasons
+
+
+def _asked(what: str, now: tuple[str, ...], locked: tuple[str, ...]) -> list[str]:
+    """Their order has no meaning, so it may change without resolving."""
+    changes = (("new", set(now) - set(locked)), ("no longer there", set(locked) - set(now)))
+    return [f"{what}: {', '.join(sorted(names))} {word}" for word, names in changes if names]

@@ -37,6 +37,9 @@ _SHAPES: dict[str, re.Pattern[str]] = {
     "platform": re.compile(r"[a-z0-9]+/[a-z0-9]+"),
     "suite": re.compile(r"[a-z0-9][a-z0-9-]*"),
     "template": re.compile(r"[0-9a-f]{64}"),
+    "requirements": re.compile(r"[A-Za-z0-9][^\x00-\x1f\x7f]*"),
+    "debian_packages": re.compile(r"[a-z0-9][a-z0-9.+-]*"),
+    "require_cuda": re.compile(r"cuda>=\d+\.\d+(?:[ ,](?:cuda|arch)(?:>=|<)\d+\.\d+)*"),
     "uv": re.compile(r"\d[A-Za-z0-9.+]*"),
     "exclude_newer": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
     "debian_locked_at": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
@@ -128,7 +131,7 @@ def _compact(value: Any) -> str:
 
 
 def _shape(where: str, value: Any) -> None:
-    shape = _SHAPES.get(where.rsplit(".", 1)[-1])
+    shape = _SHAPES.get(re.sub(r"\[\d+\]$", "", where).rsplit(".", 1)[-1])
     if isinstance(value, str) and shape and not shape.fullmatch(value):
         raise ValueError(f"{where}: {value!r} is not allowed there")
     if type(value) is int and value < 0:

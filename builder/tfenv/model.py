@@ -156,8 +156,11 @@ class Lock:
 
     Args:
         epoch: Unix seconds; base_epoch: the same for the base layer.
+        requirements: what the row asked the resolver for.
         exclude_newer: RFC 3339 time used by the resolver.
-        debian_locked_at: RFC 3339 time at which the mirror's index was read.
+        require_cuda: value of NVIDIA_REQUIRE_CUDA: which drivers the image accepts.
+        debian_packages: what the base asked for beside the essential packages.
+        debian_locked_at: RFC 3339 time of the newest of the mirror's indexes that were read.
         template: version of the templates (sha256 over the template files).
         uv: version of uv that resolved; the uv that installs is a wheel of layer ``tool``.
     """
@@ -166,11 +169,14 @@ class Lock:
     platform: str
     epoch: int
     base_epoch: int
+    requirements: tuple[str, ...]
     exclude_newer: str
     cuda_from: CudaFrom
+    require_cuda: str
     template: str
     uv: str
     suite: str
+    debian_packages: tuple[str, ...]
     debian_locked_at: str
     debian: tuple[DebianPackage, ...]
     wheels: tuple[Wheel, ...]
