@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import io
 import json
 import os
-import tarfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import docker
 import docker.errors
 import pytest
 import requests
@@ -102,27 +101,20 @@ def test_a_tag_is_removed_once():
 
 def test_load_gives_the_digest_and_waits_without_limit(tmp_path):
     path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
-    archive, seen = oci.describe(path), []
-    for known in (archive.manifest_digest, archive.config_digest):
-        api = Api(keeps=known)
-        assert Containers(api).load(path, seen.append) == known
-        assert (api.timeout_while_loading, api.timeout) == (None, 60)
-        assert api.tags == {}
-    assert seen[-1] == path.stat().st_size
+    digest = oci.describe(path).manifest_digest
+    api = Api(keeps=digest)
+    assert Containers(api).load(path) == digest
+    assert (api.timeout_while_loading, api.timeout) == (None, 60)
+    assert api.tags == {} and api.loaded == path.read_bytes()
 
 
-def test_the_older_image_store_gets_the_manifest_that_it_needs(tmp_path):
+def test_a_store_that_would_change_the_digest_gets_nothing(tmp_path):
     path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
-    archive = oci.describe(path)
-    api = Api(keeps=archive.config_digest, containerd=False)
-    assert Containers(api).load(path) == archive.config_digest
-    with tarfile.open(fileobj=io.BytesIO(api.loaded)) as tar:
-        (entry,) = json.load(tar.extractfile("manifest.json"))
-        names = tar.getnames()
-    assert {entry["Config"], *entry["Layers"], "index.json"} <= set(names)
-    new = Api(keeps=archive.manifest_digest)
-    Containers(new).load(path)
-    assert new.loaded == path.read_bytes()
+    api = Api(keeps=oci.describe(path).config_digest, containerd=False)
+    with pytest.raises(NotReadyError, match="containerd image store") as caught:
+        Containers(api).load(path)
+    assert "containerd-snapshotter" in caught.value.remedy
+    assert not hasattr(api, "loaded")
 
 
 def test_load_of_something_else_or_with_an_error(tmp_path):
@@ -136,6 +128,41 @@ def test_load_of_something_else_or_with_an_error(tmp_path):
     path.write_bytes(b"garbage")
     with pytest.raises(IntegrityError):
         Containers(Api()).load(path)
+
+
+def sent_to_create(monkeypatch, tmp_path, spec):
+    """What the SDK sends to the engine, with proxies in the docker client's configuration."""
+    (tmp_path / "config.json").write_text(
+        '{"proxies": {"default": {"httpProxy": "http://user:secret@proxy.test:1"}}}'
+    )
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    api = docker.APIClient(version="1.44")
+    assert api._proxy_configs.http, "the SDK has read it"
+    sent = []
+
+    def create(config, *_rest):
+        sent.append(config)
+        raise docker.errors.APIError("x", explanation="that is enough")
+
+    monkeypatch.setattr(api, "create_container_from_config", create)
+    with pytest.raises(ContainerError, match="enough"):
+        Containers(api).run(spec)
+    return sent[0]
+
+
+def test_what_a_container_is_made_of(monkeypatch, tmp_path):
+    spec = Spec(image="x", entrypoint=("python3",), command=("-V",), env={"A": "b"}, gpus=True)
+    config = sent_to_create(monkeypatch, tmp_path, spec)
+    assert (config["Image"], config["Entrypoint"], config["Cmd"]) == ("x", ["python3"], ["-V"])
+    host = config["HostConfig"]
+    assert host["NetworkMode"] == "none" and host["ReadonlyRootfs"] is True
+    assert host["DeviceRequests"][0]["Capabilities"] == [["gpu"]]
+
+
+def test_the_proxies_of_the_docker_client_do_not_reach_a_container(monkeypatch, tmp_path):
+    config = sent_to_create(monkeypatch, tmp_path, Spec(image="x", env={"A": "b"}))
+    assert config["Env"] == ["A=b"]
+    assert "secret" not in json.dumps(config)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +253,8 @@ def test_a_loaded_archive_keeps_its_digest_and_runs(tmp_path):
             pytest.raises(KeyboardInterrupt),
             containers.container(Spec(image=name, entrypoint=entry)) as running,
         ):
+            assert b"".join(out for out, _ in running.output()) == b"hello\n"
             running.wait()
-            assert running.logs() == "hello\n"
             running.kill()
             raise KeyboardInterrupt
     assert all_containers() <= before

@@ -1,0 +1,54 @@
+"""Reach the engine that the docker client would talk to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .errors import explained
+from .running import Containers
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+
+@contextmanager
+def connect(env: Mapping[str, str] = os.environ, *, timeout: int = 60) -> Iterator[Containers]:
+    """The engine that the docker client would talk to: DOCKER_HOST, else the current context.
+
+    Args:
+        timeout: seconds for one answer of the engine.
+
+    Raises:
+        NotReadyError: it does not answer.
+    """
+    with explained():
+        client = _client(env, timeout)
+    try:
+        with explained():
+            client.ping()
+        yield Containers(client.api)
+    finally:
+        client.close()
+
+
+def _client(env: Mapping[str, str], timeout: int) -> DockerClient:
+    import docker
+    from docker.context import ContextAPI
+
+    if not env.get("DOCKER_HOST"):
+        context = ContextAPI.get_context(env.get("DOCKER_CONTEXT") or None)
+        if context is not None and context.Host and context.name != "default":
+            return docker.DockerClient(
+                base_url=context.Host,
+                tls=context.TLSConfig or False,
+                timeout=timeout,
+                use_ssh_client=context.Host.startswith("ssh://"),
+            )
+    return docker.from_env(
+        environment=dict(env),
+        timeout=timeout,
+        use_ssh_client=env.get("DOCKER_HOST", "").startswith("ssh://"),
+    )

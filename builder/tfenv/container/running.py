@@ -1,0 +1,128 @@
+"""Containers: made, started, watched, and removed whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tfenv.errors import TfenvError
+
+from .errors import explained
+from .images import Images
+from .spec import Ended, Spec
+
+Output = tuple[bytes, bytes]
+
+
+class Running:
+    """A started container; ``Containers.container`` removes it."""
+
+    def __init__(self, api: Any, name: str, stream: Iterator[Any]) -> None:
+        self._api = api
+        self._stream = stream
+        self.id = name
+
+    def output(self) -> Iterator[Output]:
+        """(stdout, stderr) in pieces as they come, to the end of the container."""
+        with explained():
+            for out, err in self._stream:
+                yield out or b"", err or b""
+
+    def wait(self, timeout: float = 60) -> Ended:
+        """Its end. ``timeout``: seconds."""
+        with explained():
+            status = int(self._api.wait(self.id, timeout=timeout)["StatusCode"])
+            state = self._api.inspect_container(self.id)["State"]
+            return Ended(status, bool(state.get("OOMKilled")))
+
+    def kill(self) -> None:
+        """End it now; nothing if it has ended."""
+        import docker.errors
+
+        with contextlib.suppress(docker.errors.APIError), explained(keep=(docker.errors.APIError,)):
+            self._api.kill(self.id)
+
+    def exec(self, argv: Sequence[str], *, user: str = "") -> tuple[int, bytes, bytes]:
+        """Run one more command in it: (exit status, stdout, stderr)."""
+        with explained():
+            made = self._api.exec_create(self.id, list(argv), user=user)
+            out, err = self._api.exec_start(made["Id"], demux=True)
+            status = self._api.exec_inspect(made["Id"])["ExitCode"]
+            return int(status), out or b"", err or b""
+
+
+class Containers(Images):
+    """An engine, reached through the SDK."""
+
+    @contextmanager
+    def container(self, spec: Spec) -> Iterator[Running]:
+        """Create and start a container, and remove it with its volumes whatever happens.
+
+        Raises:
+            ProgramMissingError: the image lacks the program to start.
+            NotReadyError: no engine, no GPU support, no disk.
+        """
+        api = self._api
+        made = ""
+        try:
+            with explained():
+                made = api.create_container(**self._config(spec))["Id"]
+                # Attached before it starts: nothing that it prints is lost.
+                stream = api.attach(made, stdout=True, stderr=True, stream=True, demux=True)
+                api.start(made)
+            yield Running(api, made, stream)
+        finally:
+            if made:
+                self._remove_container(made)
+
+    def _config(self, spec: Spec) -> dict[str, Any]:
+        from docker.types import DeviceRequest, Mount
+
+        api = self._api
+        host = api.create_host_config(
+            network_mode=spec.network,
+            read_only=spec.read_only,
+            shm_size=spec.shm_size,
+            tmpfs=dict(spec.tmpfs),
+            mounts=[
+                Mount(bind.target, str(bind.source.resolve()), type="bind", read_only=bind.read_only)
+                for bind in spec.binds
+            ],
+            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if spec.gpus else None,
+            init=False,
+        )
+        return {
+            "image": spec.image,
+            "command": list(spec.command) or None,
+            "user": spec.user or None,
+            "entrypoint": list(spec.entrypoint) or None,
+            "environment": dict(spec.env),
+            "host_config": host,
+            # The proxies of the client's config.json are the host's business, passwords included.
+            "use_config_proxy": False,
+        }
+
+    def _remove_container(self, name: str, tries: int = 3) -> None:
+        import docker.errors
+
+        for left in reversed(range(tries)):
+            try:
+                with explained(keep=(docker.errors.NotFound,)):
+                    self._api.remove_container(name, v=True, force=True)
+                return
+            except docker.errors.NotFound:
+                return
+            except TfenvError:
+                if not left:
+                    raise
+                time.sleep(0.5)
+
+    def run(self, spec: Spec) -> tuple[Ended, bytes, bytes]:
+        """Run a container to its end: (how it ended, stdout, stderr)."""
+        with self.container(spec) as running:
+            pieces = list(running.output())
+            ended = running.wait()
+        return ended, b"".join(out for out, _ in pieces), b"".join(err for _, err in pieces)
