@@ -1,0 +1,35 @@
+"""A report: the verdicts of one image digest on one host, and its three written forms.
+
+CTRF JSON (https://ctrf.io) is the one that is read back; JUnit XML and Markdown are for others.
+What was not run is *skipped* with its reason in all of them, and a report that holds such a check
+never says *passed* of it.
+"""
+
+from .ctrf import from_ctrf, to_ctrf
+from .junit import to_junit
+from .markdown import to_markdown
+from .model import EXIT_CODES, Check, Finding, Host, Report, Status, Verdict, key, summary
+from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, write
+
+__all__ = [
+    "CTRF",
+    "EXIT_CODES",
+    "JUNIT",
+    "MARKDOWN",
+    "WRITERS",
+    "Check",
+    "Finding",
+    "Host",
+    "Report",
+    "Status",
+    "Verdict",
+    "find",
+    "from_ctrf",
+    "key",
+    "read",
+    "summary",
+    "to_ctrf",
+    "to_junit",
+    "to_markdown",
+    "write",
+]

@@ -1,0 +1,27 @@
+"""What JUnit XML and Markdown both tell of a report."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from .model import Report
+
+
+def time_of(report: Report) -> datetime:
+    """When the verification began, in UTC."""
+    return datetime.fromtimestamp(report.started / 1000, timezone.utc)
+
+
+def about(report: Report) -> list[tuple[str, str]]:
+    """Name and value of what identifies the image, the suite and the host."""
+    host = report.host
+    return [
+        ("verdict", report.words),
+        ("digest", report.digest),
+        ("suite", f"{report.suite} {report.suite_hash[:12]}"),
+        ("kernel", f"{host.kernel} {host.machine}".strip()),
+        ("cpu", host.cpu),
+        ("docker", host.docker),
+        ("gpu", ", ".join(host.gpus) or "none"),
+        ("driver", host.driver or "none"),
+    ]
