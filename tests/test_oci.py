@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from tfenv.errors import IntegrityError
-from tfenv.oci import describe, verify_blobs
+from tfenv.oci import describe, require_compression, verify_blobs
 from tiny import digest, oci_files, tar
 
 
@@ -76,6 +77,36 @@ def test_a_changed_layer_is_found_on_request(tmp_path):
     describe(path)
     with pytest.raises(IntegrityError, match="own hash"):
         verify_blobs(path)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_whichever_blob_is_changed_is_named(tmp_path, at):
+    files = oci_files((b"x" * 3_000_000, b"y" * 100, b"z" * 2_000_000))
+    name = [name for name in files if name.startswith("blobs/")][at]
+    files[name] = files[name][:-1] + b"!"
+    with pytest.raises(IntegrityError, match=f"{name} does not have its own hash"):
+        verify_blobs(tar(tmp_path / "a.tar", files))
+
+
+def test_members_may_begin_with_a_dot(tmp_path):
+    files = {f"./{name}": data for name, data in oci_files().items()}
+    describe(tar(tmp_path / "a.tar", files))
+    verify_blobs(tmp_path / "a.tar")
+
+
+def test_layers_compressed_another_way_are_refused(tmp_path):
+    found = describe(tar(tmp_path / "a.tar", oci_files()))
+    tar_type = "application/vnd.oci.image.layer.v1.tar"
+    zstd, gzip, plain = (
+        tuple(replace(layer, media_type=kind) for layer in found.layers)
+        for kind in (f"{tar_type}+zstd", f"{tar_type}+gzip", tar_type)
+    )
+    require_compression(replace(found, layers=zstd), "zstd")
+    require_compression(replace(found, layers=gzip), "gzip")
+    for layers in ((zstd[0], gzip[1]), (plain[0], zstd[1])):
+        with pytest.raises(IntegrityError, match="not compressed by zstd") as caught:
+            require_compression(replace(found, layers=layers), "zstd")
+        assert "docker builder prune" in caught.value.remedy and "tfenv build" in caught.value.remedy
 
 
 def test_a_changed_manifest_is_always_found(tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ _INDEX = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_BLOBS = "blobs/sha256/"
+_CHUNK = 1 << 20  # bytes
 _JSON_MAX = 16 * 1024 * 1024  # bytes; a manifest or config is a few kilobytes
 
 
@@ -81,7 +85,7 @@ class _Layout:
         """The member that holds ``digest``, checked to be there and of that size."""
         if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
             raise self.wrong(f"{digest!r} is not a sha256 digest")
-        name = f"blobs/sha256/{digest.removeprefix('sha256:')}"
+        name = _BLOBS + digest.removeprefix("sha256:")
         member = self.members.get(name)
         if member is None:
             raise self.wrong(f"{name} is missing")
@@ -168,19 +172,43 @@ def describe(path: Path, *, platform: str = "linux/amd64") -> Archive:
         )
 
 
+def require_compression(archive: Archive, kind: str) -> None:
+    """Are all layers compressed by ``kind`` (``zstd``, ``gzip``)?
+
+    BuildKit keeps layers that it has once compressed, and may export those of another build in its way.
+
+    Raises:
+        IntegrityError: names the first layer that is not.
+    """
+    for layer in archive.layers:
+        if not layer.media_type.endswith(f"+{kind}"):
+            raise IntegrityError(
+                f"layer {layer.digest} of {archive.path} is {layer.media_type or 'of no stated type'}, "
+                f"not compressed by {kind}: the builder has it in its cache from another build",
+                remedy="run `docker builder prune`, then `tfenv build` again",
+            )
+
+
 def verify_blobs(path: Path) -> None:
-    """Read every blob of the archive and compare its sha256 with its name.
+    """Read every blob of the archive once and compare its sha256 with its name.
 
     Raises:
         IntegrityError: names the first blob that differs.
     """
-    with _layout(path) as layout:
-        for name in layout.members:
-            if not name.startswith("blobs/sha256/"):
-                continue
-            hashed = hashlib.sha256()
-            stream = layout.open(name)
-            while chunk := stream.read(1 << 20):
-                hashed.update(chunk)
-            if hashed.hexdigest() != name.rsplit("/", 1)[-1]:
-                raise layout.wrong(f"{name} does not have its own hash")
+    with _layout(path) as layout, ThreadPoolExecutor(os.cpu_count()) as pool:
+        blobs = [member for name, member in layout.members.items() if name.startswith(_BLOBS)]
+        blobs.sort(key=lambda member: member.size, reverse=True)
+        hashes = pool.map(lambda member: _sha256(path, member), blobs)
+        for member, sha256 in zip(blobs, hashes, strict=True):
+            if sha256 != member.name.removeprefix("./").removeprefix(_BLOBS):
+                raise layout.wrong(f"{member.name} does not have its own hash")
+
+
+def _sha256(path: Path, member: tarfile.TarInfo) -> str:
+    hashed, left = hashlib.sha256(), member.size
+    with path.open("rb") as stream:
+        stream.seek(member.offset_data)
+        while chunk := stream.read(min(left, _CHUNK)):
+            hashed.update(chunk)
+            left -= len(chunk)
+    return hashed.hexdigest()
