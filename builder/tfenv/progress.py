@@ -118,7 +118,6 @@ class Progress:
         self._bytes: dict[str, dict[str, tuple[int, int]]] = {}
         self._spans: dict[str, dict[str, float]] = {}
         self._tails: dict[str, deque[str]] = {}
-        self.warnings: list[str] = []
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -147,8 +146,6 @@ class Progress:
                 changed[digest] = None
         for log in event.get("logs") or ():
             self._log(log)
-        for warning in event.get("warnings") or ():
-            self.warnings.append(clean(decode(warning.get("short"))))
         return tuple(self._steps[digest] for digest in changed)
 
     def _vertex(self, vertex: Mapping[str, Any]) -> str:
