@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from test_lockfile import LOCK, deb, wheel
-from tfenv.debian import Mirrors
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 from tfenv.fetch import MissingInputs, fetch, find_local, missing, python_of
 from tfenv.index import IndexSettings
+from tfenv.mirrors import Mirrors
 from tfenv.model import DebianPackage, Lock, Wheel
 from tfenv.store import Store
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv.debian import Mirrors, apt_proxies, deb_urls, find_mirrors, glibc_level
+from tfenv.apt import apt_proxies
+from tfenv.debian import glibc_level
 from tfenv.download import Item, Progress, download
 from tfenv.errors import TfenvError, UsageError
 from tfenv.index import CA_VARIABLES, IndexSettings
+from tfenv.mirrors import Mirrors, deb_urls, find_mirrors
 from tfenv.model import DebianPackage, Lock, Wheel
 from tfenv.store import Store, hash_file
 from tfenv.wheels import compile_pylock, uv_binary, wheel_urls
@@ -76,7 +78,7 @@ def fetch(
         items, gone = _wheel_items(lock, wheels, index, env, run)
         lost: tuple[Item, ...] = ()
         if debs:
-            mirrors = mirrors or find_mirrors(env)
+            mirrors = mirrors or find_mirrors(lock.suite, env)
             lost = download(
                 _deb_items(debs, mirrors, lock.debian_locked_at),
                 store,
