@@ -1,31 +1,29 @@
-"""Build a cell: fetch, stage, BuildKit to an OCI archive, into the store, load, tag last.
+"""Build a cell: fetch, stage, BuildKit to an OCI archive, into the store.
 
-A build is named by the hash of its inputs. One that was done before is not done again; tags only move when
-everything before has succeeded.
+A build is named by the hash of its inputs. One that was done before is not done again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tfenv import buildx, digest, lockfile, oci, render, rootfs
+from tfenv import buildx, digest, oci
 from tfenv.context import Staged, staged
 from tfenv.disk import check_all, estimate
 from tfenv.engine import Engine, check, probe, run_command
-from tfenv.errors import IntegrityError, TfenvError, UsageError
+from tfenv.errors import IntegrityError, UsageError
 
 if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.digest import Digest
-    from tfenv.model import Cell, Lock
+    from tfenv.inputs import Inputs
+    from tfenv.model import Lock
     from tfenv.store import Store
 
 
@@ -39,12 +37,10 @@ class Built:
         log: the builder's output, None when nothing was built.
     """
 
-    cell: str
-    inputs: str
+    inputs: Inputs
     archive: Path
     digest: Digest
     reused: bool
-    locked: bool
     seconds: Mapping[str, float] = field(default_factory=dict)
     log: Path | None = None
 
@@ -65,76 +61,60 @@ def ready_engine(env: Mapping[str, str]) -> Engine:
     return engine
 
 
-def input_hash(lock: Lock, files: Mapping[str, str]) -> str:
-    """sha256 over all that decides the image's bytes, but for the builder's own version."""
-    recipe = [render.template_version(), rootfs.recipe_version(), buildx.EXPORT]
-    told = [lockfile.lock_hash(lock), recipe, sorted(files.items())]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
-
-
-def build(
-    cell: Cell,
-    lock: Lock,
-    host: Host,
-    *,
-    no_cache: bool = False,
-    locked: bool = True,
-    archive_only: bool = False,
-    files: Mapping[str, str] | None = None,
-) -> Built:
-    """The cell's archive, built unless the store has it.
+def build(inputs: Inputs, host: Host, *, no_cache: bool = False, archive_only: bool = False) -> Built:
+    """The archive of ``inputs``, built unless the store has it.
 
     Args:
         no_cache: build although it is there, without BuildKit's cache.
-        archive_only: do not let the engine keep the image; ``load_and_tag`` then loads the archive.
-        locked: false where ``lock`` is not the committed one; the image is marked so.
-        files: what the lock renders to, where that is known.
+        archive_only: do not let the engine keep the image; ``images.settle`` then loads the archive.
 
     Raises:
         NotReadyError: engine, disk or network; MissingInputs: a locked file is gone.
-        BuildError: a step failed. Nothing is tagged or left half-written by any of them.
+        BuildError: a step failed. No tag is moved by any of them, and no half-written file stays.
     """
-    files = files or render.render(cell, lock, locked=locked)
-    inputs = input_hash(lock, files)
-    if not no_cache and (found := _recorded(cell, inputs, host.store, locked)):
+    if not no_cache and (found := find(inputs, host.store)):
         return found
     began = time.monotonic()
     engine = ready_engine(host.env)
-    _check_disk(lock, engine, host.store)
-    fetch_inputs(lock, host)
-    fetched = time.monotonic()
-    with host.store.lock(), staged(lock, files, host.store, inputs[:16]) as stage:
-        own = engine.builder is None or engine.builder.driver == "docker"
-        image = "" if archive_only or not own else _building(inputs)
-        described, log = _run(cell, lock, engine, stage, host, no_cache=no_cache, image=image)
-        exported = time.monotonic()
-        blob = host.store.adopt(described.path)
-        made = digest.Digest(
-            lock=lockfile.lock_hash(lock),
-            manifest=described.manifest_digest,
-            config=described.config_digest,
-            diff_ids=described.diff_ids,
-            compressed_bytes=described.compressed_size,
-            engine=engine.server_version or "",
-            buildx=engine.buildx or "",
-        )
-        record = json.loads(digest.dump(made)) | {"archive": blob.name, "cell": cell.name}
-        host.store.write_record(inputs, record)
+    _check_disk(inputs.lock, engine, host.store)
+    with host.store.lock():
+        if not no_cache and (found := find(inputs, host.store)):
+            return found  # by the tfenv that held the lock
+        fetch_inputs(inputs.lock, host)
+        fetched = time.monotonic()
+        keep = not archive_only and (engine.builder is None or engine.builder.driver == "docker")
+        try:
+            with staged(inputs.lock, inputs.files, host.store, inputs.hash[:16]) as stage:
+                described, log = _run(inputs, engine, stage, host, no_cache=no_cache, keep=keep)
+                exported = time.monotonic()
+                made = _digest(inputs, described, engine)
+                size = described.path.stat().st_size
+                blob = host.store.adopt(described.path)
+            record = json.loads(digest.dump(made)) | {"archive": blob.name, "archive_bytes": size}
+            host.store.write_record(inputs.hash, record)
+        except BaseException:
+            if keep:
+                run_command([engine.client or "docker", "image", "rm", inputs.building])
+            raise
     seconds = {
         "fetch": round(fetched - began, 2),
         "build": round(exported - fetched, 2),
         "store": round(time.monotonic() - exported, 2),
     }
-    return Built(
-        cell=cell.name,
-        inputs=inputs,
-        archive=blob,
-        digest=made,
-        reused=False,
-        locked=locked,
-        seconds=seconds,
-        log=log,
-    )
+    return Built(inputs=inputs, archive=blob, digest=made, reused=False, seconds=seconds, log=log)
+
+
+def find(inputs: Inputs, store: Store) -> Built | None:
+    """The build of these inputs that the store has; None where it, or a whole archive of it, is missing."""
+    record = store.read_record(inputs.hash)
+    try:
+        if record is None or not store.has(record["archive"], record["archive_bytes"]):
+            return None
+        fields = {name: record[name] for name in digest.Digest.__dataclass_fields__}
+        made = digest.Digest(**{**fields, "diff_ids": tuple(fields["diff_ids"])})
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Built(inputs=inputs, archive=store.path(record["archive"]), digest=made, reused=True)
 
 
 def fetch_inputs(lock: Lock, host: Host) -> None:
@@ -150,6 +130,21 @@ def fetch_inputs(lock: Lock, host: Host) -> None:
         fetch(lock, host.store, discover(host.env), progress, env=host.env)
 
 
+def stage_for_hand(inputs: Inputs, host: Host, root: Path) -> list[str]:
+    """Stage a build in the new folder ``root``; return the command line that builds it by hand."""
+    from tfenv.context import stage
+
+    engine = ready_engine(host.env)
+    fetch_inputs(inputs.lock, host)
+    root = root.absolute()
+    try:
+        root.mkdir(parents=True)
+    except FileExistsError as error:
+        raise UsageError(f"{root} exists", remedy="name a folder that does not exist yet") from error
+    laid = stage(inputs.lock, inputs.files, host.store, root)
+    return _argv(inputs, engine, laid)
+
+
 def _check_disk(lock: Lock, engine: Engine, store: Store) -> None:
     needs = estimate(lock, store.has)
     places = {store.root: needs.store}
@@ -159,96 +154,53 @@ def _check_disk(lock: Lock, engine: Engine, store: Store) -> None:
     check_all(places)
 
 
-def _recorded(cell: Cell, inputs: str, store: Store, locked: bool) -> Built | None:
-    record = store.read_record(inputs)
-    try:
-        if record is None or not store.has(record["archive"]):
-            return None
-        made = _digest_of(record)
-    except (KeyError, TypeError, ValueError):
-        return None
-    return Built(
-        cell=cell.name,
-        inputs=inputs,
-        archive=store.path(record["archive"]),
-        digest=made,
-        reused=True,
-        locked=locked,
-    )
-
-
-def _digest_of(record: Mapping[str, Any]) -> Digest:
-    fields = {name: record[name] for name in digest.Digest.__dataclass_fields__}
-    return digest.Digest(**{**fields, "diff_ids": tuple(fields["diff_ids"])})
-
-
-def _run(
-    cell: Cell, lock: Lock, engine: Engine, stage: Staged, host: Host, *, no_cache: bool, image: str
-) -> tuple[oci.Archive, Path]:
-    logs = host.store.logs_dir
-    log = logs / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-{cell.name}.log"
-    archive = stage.main.parent / "image.oci.tar"
-    metadata = stage.main.parent / "metadata.json"
-    argv = buildx.build_argv(
+def _argv(
+    inputs: Inputs, engine: Engine, stage: Staged, *, no_cache: bool = False, image: str = ""
+) -> list[str]:
+    return buildx.build_argv(
         engine,
         context=stage.main,
         dockerfile=stage.dockerfile,
         named_contexts=stage.named,
-        epoch=lock.epoch,
-        output=archive,
-        metadata=metadata,
+        epoch=inputs.lock.epoch,
+        output=stage.archive,
+        metadata=stage.metadata,
         no_cache=no_cache,
         image=image,
     )
+
+
+def _run(
+    inputs: Inputs, engine: Engine, stage: Staged, host: Host, *, no_cache: bool, keep: bool
+) -> tuple[oci.Archive, Path]:
+    name = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-{inputs.cell.name}.log"
+    log = host.store.logs_dir / name
+    argv = _argv(inputs, engine, stage, no_cache=no_cache, image=inputs.building if keep else "")
     with host.console.build_view() as on_event:
-        result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=metadata)
-    described = oci.describe(archive)
+        result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=stage.metadata)
+    oci.verify_blobs(stage.archive)
+    described = oci.describe(stage.archive)
+    oci.require_compression(described, "zstd")
     if result.digest and described.manifest_digest != result.digest:
         raise IntegrityError(
-            f"the archive of {cell.name} holds {described.manifest_digest}, the builder said {result.digest}",
+            f"the archive of {inputs.cell.name} holds {described.manifest_digest}, "
+            f"the builder said {result.digest}",
             remedy="type the command again; if it stays so, the engine's export is broken",
         )
     return described, log
 
 
-def _building(inputs: str) -> str:
-    """The passing name of an image that the engine keeps until it has been checked and tagged."""
-    return f"tfenv-building:{inputs[:16]}"
-
-
-def stage_for_hand(cell: Cell, lock: Lock, host: Host, root: Path) -> list[str]:
-    """Stage a build in the new folder ``root``; return the command line that builds it by hand."""
-    from tfenv.context import stage
-
-    engine = ready_engine(host.env)
-    fetch_inputs(lock, host)
-    root = root.absolute()
-    if root.exists():
-        raise UsageError(f"{root} exists", remedy="name a folder that does not exist yet")
-    root.mkdir(parents=True)
-    laid = stage(lock, render.render(cell, lock), host.store, root)
-    return buildx.build_argv(
-        engine,
-        context=laid.main,
-        dockerfile=laid.dockerfile,
-        named_contexts=laid.named,
-        epoch=lock.epoch,
-        output=root / "image.oci.tar",
-        metadata=root / "metadata.json",
+def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
+    own = engine.builder is None or engine.builder.driver == "docker"
+    builder = f"Docker Engine {engine.server_version}"
+    if not own and engine.builder:
+        builder = f"BuildKit {engine.builder.buildkit}"
+    return digest.Digest(
+        inputs=inputs.hash,
+        lock=inputs.lock_hash,
+        manifest=described.manifest_digest,
+        config=described.config_digest,
+        diff_ids=described.diff_ids,
+        compressed_bytes=described.compressed_size,
+        builder=builder,
     )
-
-
-def load_and_tag(built: Built, tags: tuple[str, ...], env: Mapping[str, str]) -> bool:
-    """Move all tags to the build, loading its archive unless the engine has it; was anything moved?"""
-    from tfenv.container import connect
-
-    with connect(env) as containers:
-        try:
-            if all(containers.inspect(tag) == built.digest.manifest for tag in tags):
-                return False
-            known = containers.inspect(built.digest.manifest)
-            containers.tag(known or containers.load(built.archive), tags)
-            return True
-        finally:
-            with contextlib.suppress(TfenvError):
-                containers.remove(_building(built.inputs))

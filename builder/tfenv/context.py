@@ -32,6 +32,16 @@ class Staged:
         """The rendered Dockerfile in the main context."""
         return self.main / "Dockerfile"
 
+    @property
+    def archive(self) -> Path:
+        """Where the build's OCI archive goes: beside the contexts."""
+        return self.main.parent / "image.oci.tar"
+
+    @property
+    def metadata(self) -> Path:
+        """Where buildx writes the digest."""
+        return self.main.parent / "metadata.json"
+
 
 def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Staged:
     """Lay out a build under ``root``, which must be empty and on the store's filesystem.

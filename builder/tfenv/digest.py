@@ -18,34 +18,58 @@ class Digest:
     """The digests of one build, and the builder that gave them.
 
     Args:
-        lock: sha256 of the lock; dockerfile: sha256 of the rendered Dockerfile.
+        inputs: sha256 of all that was built from; lock: sha256 of the lock among it.
         manifest, config: digests with ``sha256:``; diff_ids: of the uncompressed layers.
         compressed_bytes: size of all layers as stored.
-        engine, buildx: versions of Docker Engine and buildx.
+        builder: what built, with versions, e.g. ``Docker Engine 26.1.5``.
     """
 
+    inputs: str
     lock: str
     manifest: str
     config: str
     diff_ids: tuple[str, ...]
     compressed_bytes: int
-    engine: str = ""
-    buildx: str = ""
+    builder: str
 
 
 def compare(built: Digest, recorded: Digest | None) -> Likeness:
-    """How a build relates to the recorded one of the same lock.
+    """How a build relates to the recorded one of the same inputs.
 
     The uncompressed layers and the configuration are the content; the manifest also depends on the
     compressor inside the builder.
     """
-    if recorded is None or recorded.lock != built.lock:
+    if recorded is None or recorded.inputs != built.inputs:
         return "not recorded"
     if recorded.manifest == built.manifest:
         return "identical"
     if recorded.config == built.config and recorded.diff_ids == built.diff_ids:
         return "same content"
     return "different"
+
+
+def require_likeness(built: Digest, recorded: Digest | None, cell: str) -> str:
+    """Refuse what breaks the promise that the same lock and builder give the same digest.
+
+    Returns:
+        What to tell the user where another builder gave other bits; else nothing.
+
+    Raises:
+        IntegrityError: the same builder gave another content than it did when the digest was recorded.
+    """
+    likeness = compare(built, recorded)
+    if recorded is None or likeness in ("identical", "not recorded"):
+        return ""
+    told = (
+        f"{cell}: {built.manifest} by {built.builder} is not the recorded {recorded.manifest} by "
+        f"{recorded.builder}"
+    )
+    if recorded.builder == built.builder:
+        raise IntegrityError(
+            f"{told}; no tag was moved",
+            remedy=f"tfenv build --check-reproducible {cell} shows what differs; --record accepts it",
+        )
+    return f"{told}: {likeness}, another builder"
 
 
 def read(folder: Path) -> Digest | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv import build, digest, render
+from tfenv import build, digest, images, render
 from tfenv.engine import run_command
-from tfenv.errors import IntegrityError
-from tfenv.lock import host_resolvers, make_lock, with_todays_debian, write_lock
+from tfenv.errors import IntegrityError, UsageError
+from tfenv.inputs import Inputs, unlocked
+from tfenv.lockfile import dump_lock, load_lock
 from tfenv.runline import choose_gpus, gpu_here
 
 if TYPE_CHECKING:
     from tfenv.build import Built, Host
+    from tfenv.images import Image
     from tfenv.model import Cell, Lock
     from tfenv.report import Report
     from tfenv.verify import Suite
@@ -22,100 +24,142 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Made:
-    """A built and tagged cell, and how it relates to the digest recorded for its lock."""
+    """A built cell in the engine, not tagged yet, and how it relates to the recorded digest."""
 
     built: Built
-    tags: tuple[str, ...]
+    image: Image
     likeness: digest.Likeness
 
 
-def require_rendered(workspace: Workspace, cell: Cell, lock: Lock) -> dict[str, str]:
-    """What is built is what is committed: the files that the committed lock gives.
+def committed(workspace: Workspace, cell: Cell) -> Inputs:
+    """What the committed lock gives, proved to be what is committed.
 
     Raises:
         DriftError: the files in images/CELL are not what matrix and lock give.
     """
+    lock = workspace.lock(cell)
     files = workspace.rendered(cell, lock)
     render.raise_drift({cell.name: render.drift(workspace.folder(cell), files)})
-    return files
+    return Inputs(cell, lock, True, files)
 
 
-def build_cell(
-    workspace: Workspace, cell: Cell, host: Host, *, lock: Lock | None = None, no_cache: bool = False
+def make(
+    workspace: Workspace, inputs: Inputs, host: Host, *, no_cache: bool = False, accept: bool = False
 ) -> Made:
-    """Build a cell from its committed lock, load it, tag it.
+    """Build, hold against the recorded digest, and have the engine keep the image.
 
     Args:
-        lock: another lock than the committed one; the image is then marked so.
+        accept: take another content than the recorded one, to record it.
     """
-    locked, files = lock is None, None
-    if lock is None:
-        lock = workspace.lock(cell)
-        files = require_rendered(workspace, cell, lock)
-    built = build.build(cell, lock, host, no_cache=no_cache, locked=locked, files=files)
-    likeness = digest.compare(built.digest, digest.read(workspace.folder(cell)))
-    if likeness == "different":
-        host.console.warn(
-            f"{cell.name}: this is not the digest that its digest.json records for this lock;\n"
-            "another builder can be the cause: `tfenv build --check-reproducible` tells if it repeats itself"
-        )
-    tags = workspace.tags(cell)
-    if build.load_and_tag(built, tags, host.env):
-        host.console.note(f"{cell.name}: in the engine, tags moved")
-    return Made(built, tags, likeness)
+    cell = inputs.cell
+    recorded = digest.read(workspace.folder(cell))
+    built = build.build(inputs, host, no_cache=no_cache)
+    likeness = digest.compare(built.digest, recorded)
+    if not accept and (warning := digest.require_likeness(built.digest, recorded, cell.name)):
+        host.console.warn(warning)
+    if images.settle(built, host.env):
+        host.console.note(f"{cell.name}: loaded into the engine")
+    if not inputs.locked:
+        _keep_lock(inputs, host)
+    made = images.Image(inputs.building, built.digest.manifest, cell.name, inputs.lock_hash)
+    return Made(built, made, likeness)
 
 
-def build_twice(workspace: Workspace, cell: Cell, host: Host) -> tuple[Built, Built]:
-    """Two builds of the committed lock without any cache, for comparing.
+def tag(workspace: Workspace, made: Made, host: Host) -> tuple[str, ...]:
+    """Move the cell's tags to what was made; return them."""
+    inputs = made.built.inputs
+    tags = workspace.tags(inputs.cell, locked=inputs.locked)
+    if images.tag(made.image.id, tags, host.env, passing=inputs.building):
+        host.console.note(f"{inputs.cell.name}: tags moved to {made.image.id}")
+    return tags
+
+
+def make_twice(inputs: Inputs, host: Host) -> tuple[Built, Built]:
+    """Two builds without any cache, for comparing.
 
     Raises:
         IntegrityError: their digests differ; says in which layers and files.
     """
     from tfenv.compare import explain
 
-    lock = workspace.lock(cell)
-    require_rendered(workspace, cell, lock)
-    first = build.build(cell, lock, host, no_cache=True, archive_only=True)
-    second = build.build(cell, lock, host, no_cache=True, archive_only=True)
+    first = build.build(inputs, host, no_cache=True, archive_only=True)
+    second = build.build(inputs, host, no_cache=True, archive_only=True)
     if first.digest.manifest != second.digest.manifest:
         raise IntegrityError(
-            f"{cell.name} is not reproducible here: {first.digest.manifest} and then "
+            f"{inputs.cell.name} is not reproducible here: {first.digest.manifest} and then "
             f"{second.digest.manifest}\n" + explain(first.archive, second.archive),
             remedy="both archives are in the store; report the files above",
         )
     return first, second
 
 
-def prepare(workspace: Workspace, cell: Cell, host: Host) -> Lock:
+def prepare(workspace: Workspace, cell: Cell, host: Host) -> Inputs:
     """Lock and render the cell where that was not done yet; what is committed is not touched.
 
     Raises:
         DriftError: the committed files do not belong together.
     """
-    lock = workspace.find_lock(cell)
-    if lock is None:
+    from tfenv.files import write_all
+    from tfenv.lock import host_resolvers, make_lock, write_lock
+
+    if not workspace.is_locked(cell):
         host.console.note(f"{cell.name}: no lock yet, resolving")
-        lock = make_lock(
-            cell,
-            None,
-            set(),
-            template_version=render.template_version(),
-            resolvers=host_resolvers(host.env),
-        )
+        version, resolvers = render.template_version(), host_resolvers(host.env)
+        lock = make_lock(cell, None, set(), template_version=version, resolvers=resolvers)
         write_lock(lock, workspace.images)
-    render.require_current_template(cell, lock)
-    folder = workspace.folder(cell)
-    if not (folder / "Dockerfile").exists():
-        from tfenv.files import write_all
-
-        write_all(folder, render.render(cell, lock))
-    require_rendered(workspace, cell, lock)
-    return lock
+    if not (workspace.folder(cell) / "Dockerfile").exists():
+        write_all(workspace.folder(cell), workspace.rendered(cell))
+    return committed(workspace, cell)
 
 
-def todays_lock(cell: Cell, lock: Lock, host: Host) -> Lock:
-    """The lock with the Debian packages of today, where the locked ones are no longer to be had."""
-    return with_todays_debian(lock, host_resolvers(host.env), cell.base.packages)
+def todays(inputs: Inputs, host: Host) -> Inputs:
+    """The same with the Debian packages of today, where the locked ones are no longer to be had."""
+    from tfenv.lock import host_resolvers, with_todays_debian
+
+    cell = inputs.cell
+    return unlocked(cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages))
+
+
+def recorded_image(workspace: Workspace, inputs: Inputs, host: Host) -> Image | None:
+    """The image of these very inputs that the engine still has, though it could not be built any more."""
+    recorded = digest.read(workspace.folder(inputs.cell))
+    if recorded is None or recorded.inputs != inputs.hash:
+        return None
+    try:
+        return images.find((recorded.manifest,), host.env)
+    except UsageError:
+        return None
+
+
+def _locks(host: Host) -> Path:
+    return host.store.root / "locks"
+
+
+def _keep_lock(inputs: Inputs, host: Host) -> None:
+    """Keep a lock that is committed nowhere, so that its image can be verified and built again."""
+    from tfenv.files import write_all
+
+    write_all(_locks(host), {f"{inputs.lock_hash}.json": dump_lock(inputs.lock)})
+
+
+def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host) -> Lock:
+    """The lock that an image's label names: the committed one, or one kept by `up`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    from tfenv.lockfile import lock_hash
+
+    lock = workspace.find_lock(cell)
+    if lock is not None and lock_hash(lock) == image.lock:
+        return lock
+    kept = _locks(host) / f"{image.lock}.json"
+    if image.cell == cell.name and image.lock and kept.is_file():
+        return load_lock(kept.read_text("utf-8"), where=str(kept))
+    raise UsageError(
+        f"{image.name} was not built from the lock in images/{cell.name}",
+        remedy=f"type: tfenv build {cell.name}",
+    )
 
 
 def declared(cell: Cell, lock: Lock, image: str) -> dict[str, object]:
@@ -126,53 +170,51 @@ def declared(cell: Cell, lock: Lock, image: str) -> dict[str, object]:
     compiled = facts.compiled(row.tensorflow)
     libraries = facts.libraries(row.cuda_set.cuda.split(".")[0], row.cuda_set.cudnn.split(".")[0])
     told = verify.declared_for(
-        cell, lock, compiled, libraries, image=image, environment=render.image_environment(cell)
+        cell, lock, compiled, libraries, image=image, environment=render.image_environment(lock)
     )
     return dict(told)
 
 
-def verify_cell(
-    workspace: Workspace,
+def check(
     cell: Cell,
+    lock: Lock,
+    image: Image,
     host: Host,
     *,
-    lock: Lock | None = None,
     suite: Suite = "full",
     gpus: str = "auto",
     reports: Path | None = None,
 ) -> tuple[Report, Path]:
-    """Verify the cell's image as the engine has it; return the report and its folder."""
+    """Run the suite in exactly this image, by its digest; return the report and its folder."""
     from tfenv import report, verify
     from tfenv.container import connect
 
-    lock = lock or workspace.lock(cell)
     engine = build.ready_engine(host.env)
     wanted, note = choose_gpus(gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if note:
         host.console.note("no NVIDIA GPU here: the checks that need one are not run")
-    ref = workspace.tags(cell)[0]
+
+    def tell(done: report.Check) -> None:
+        host.console.note(f"  {done.status:<8} {done.name}  {report.summary(done)}")
+
     with connect(host.env) as containers:
-        image = containers.inspect(ref)
         made = verify.verify_image(
-            ref,
-            declared(cell, lock, image or ""),
-            digest=image,
+            image.id,
+            declared(cell, lock, image.id),
+            digest=image.id,
             host=verify.host_facts(run_command, engine, gpus=wanted is not None),
             start=containers.container,
             suite=suite,
             gpus=wanted is not None,
             endpoint=engine.endpoint,
-            on_check=lambda check: host.console.note(
-                f"  {check.status:<8} {check.name}  {report.summary(check)}"
-            ),
+            on_check=tell,
         )
-    folder = report.write(made, reports or host.store.root / "reports")
-    return made, folder
+    made = replace(made, image=cell.name)
+    return made, report.write(made, reports or host.store.root / "reports")
 
 
-def record(workspace: Workspace, cell: Cell, built: Built) -> Path:
-    """Write the digest that builds of this lock have to give."""
+def record(workspace: Workspace, cell: Cell, built: Built) -> None:
+    """Write the digest that builds of these inputs have to give."""
     from tfenv.files import write_all
 
     write_all(workspace.folder(cell), {digest.FILE_NAME: digest.dump(built.digest)})
-    return workspace.folder(cell) / digest.FILE_NAME

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -22,8 +23,10 @@ LABEL_PREFIX = "dev.tfenv"
 
 
 def template_version() -> str:
-    """sha256 over the names and bytes of all template files: changes when a build's instructions may."""
-    digest = hashlib.sha256()
+    """sha256 over all that turns a lock into an image: the template files, and what else writes bytes."""
+    from tfenv import buildx, rootfs
+
+    digest = hashlib.sha256(json.dumps([rootfs.recipe_version(), buildx.EXPORT]).encode())
     root = resources.templates_dir()
     for path in sorted(root.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -47,17 +50,15 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def image_environment(cell: Cell) -> dict[str, str]:
-    """Environment variables of the image beside those of any shell; values are facts of the row."""
-    from tfenv import facts
-
+def image_environment(lock: Lock) -> dict[str, str]:
+    """Environment variables of the image beside those of any shell."""
     return {
         "CUDA_CACHE_PATH": "/home/tfenv/.cache/cuda",
         # The driver's default of 1 GiB does not hold the kernels of a wheel compiled from PTX.
         "CUDA_CACHE_MAXSIZE": str(4 << 30),
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        "NVIDIA_REQUIRE_CUDA": facts.require_cuda(cell.row),
+        "NVIDIA_REQUIRE_CUDA": lock.require_cuda,
     }
 
 
@@ -66,14 +67,13 @@ def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dic
     created = datetime.fromtimestamp(lock.epoch, timezone.utc)
     row = cell.row
     return {
-        "org.opencontainers.image.title": f"tfenv:{cell.name}",
+        "org.opencontainers.image.title": cell.name,
         "org.opencontainers.image.description": (
             f"TensorFlow {row.tensorflow}, CUDA {row.cuda_set.cuda}, cuDNN {row.cuda_set.cudnn}, "
             f"Python {cell.python} on {cell.base.name}"
         ),
         "org.opencontainers.image.version": row.tensorflow,
         "org.opencontainers.image.created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "org.opencontainers.image.base.name": cell.base.name,
         f"{LABEL_PREFIX}.cell": cell.name,
         f"{LABEL_PREFIX}.tensorflow": row.tensorflow,
         f"{LABEL_PREFIX}.cuda": row.cuda_set.cuda,
@@ -104,7 +104,7 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
     dockerfile = template.render(
         cell=cell,
         lock=lock,
-        environment=image_environment(cell),
+        environment=image_environment(lock),
         labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked),
         site_packages=f"/opt/tfenv/venv/lib/python{cell.python}/site-packages",
         trim_arguments=_trim_arguments(lock),

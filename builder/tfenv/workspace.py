@@ -146,17 +146,24 @@ class Workspace:
 
         return all_aliases(self.matrix)
 
-    def tags(self, cell: Cell) -> tuple[str, ...]:
+    def tags(self, cell: Cell, *, locked: bool = True) -> tuple[str, ...]:
         """The image names of a cell, its canonical name first.
 
-        Of aliases that differ only in their suffixes the shortest is enough.
+        Of aliases that differ only in their suffixes the shortest is enough. The canonical name never
+        means anything but the lock: an image of other inputs gets that name with an ending.
         """
         canonical, *others = self.aliases[cell.name]
         shortest: dict[str, str] = {}
         for alias in others:
             head = alias.split("-py")[0].removesuffix(f"-{cell.base.name}")
             shortest[head] = min(alias, shortest.get(head, alias), key=len)
+        if not locked:
+            canonical += "-unlocked"
         return tuple(f"{self.matrix.repository}:{tag}" for tag in (canonical, *shortest.values()))
+
+    def image_names(self, cell: Cell) -> tuple[str, ...]:
+        """Where a cell's image may be found in the engine, best first."""
+        return (self.tags(cell)[0], self.tags(cell, locked=False)[0])
 
 
 def find_matrix(start: Path, environ: Mapping[str, str]) -> Path:

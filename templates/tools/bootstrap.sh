@@ -5,6 +5,8 @@
 set -eu
 python=$1 epoch=$2
 export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true LC_ALL=C TZ=UTC
+# passwd stamps accounts with the day, which would be in the image.
+export SOURCE_DATE_EPOCH="$epoch"
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # No service starts while packages are configured.

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tfenv.commands._common import cells_arguments, each, emit, json_option
-from tfenv.model import Cell
+from tfenv.errors import UsageError
+
+if TYPE_CHECKING:
+    from tfenv.build import Built, Host
+    from tfenv.model import Cell
+    from tfenv.workspace import Workspace
 
 
 @click.command("build")
@@ -36,57 +44,97 @@ def command(
     as_json: bool,
 ) -> int:
     """Build cells to reproducible images and tag them."""
-    from tfenv import pipeline
-    from tfenv.build import Built, Host, stage_for_hand
+    from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.store import default_store
     from tfenv.workspace import here
 
     workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
+    chosen = workspace.cells(cells, every=every)
+    if stage and len(chosen) > 1:
+        raise UsageError("--stage takes one cell", remedy="name one")
+    if stage:
+        action = _stage(workspace, host, stage, as_json)
+    elif check_reproducible:
+        action = _twice(workspace, host, record, as_json)
+    else:
+        action = _once(workspace, host, record, no_cache, as_json)
+    return each(chosen, lambda c: c.name, action, host.console, as_json=as_json)
 
-    def told(built: Built) -> dict[str, object]:
-        return {
-            "cell": built.cell,
-            "manifest": built.digest.manifest,
-            "config": built.digest.config,
-            "archive": str(built.archive),
-            "compressed_bytes": built.digest.compressed_bytes,
-            "seconds": dict(built.seconds),
-            "reused": built.reused,
-            "log": str(built.log) if built.log else None,
-        }
 
-    def stage_one(cell: Cell) -> int:
-        import shlex
+Action = Callable[["Cell"], int]
 
-        assert stage is not None
-        argv = stage_for_hand(cell, workspace.lock(cell), host, stage)
+
+def _stage(workspace: Workspace, host: Host, folder: Path, as_json: bool) -> Action:
+    def action(cell: Cell) -> int:
+        from tfenv import pipeline
+        from tfenv.build import stage_for_hand
+
+        argv = stage_for_hand(pipeline.committed(workspace, cell), host, folder)
         emit({"cell": cell.name, "argv": argv}, as_json=as_json, text=shlex.join(argv))
         return 0
 
-    def twice(cell: Cell) -> int:
-        first, second = pipeline.build_twice(workspace, cell, host)
-        made = pipeline.build_cell(workspace, cell, host)
-        seconds = [dict(b.seconds) for b in (first, second)]
-        data = {**told(second), "reproducible": True, "likeness": made.likeness, "seconds": seconds}
-        text = f"{cell.name}: two builds without cache gave {second.digest.manifest}; the engine keeps it"
-        emit(data, as_json=as_json, text=text)
+    return action
+
+
+def _twice(workspace: Workspace, host: Host, record: bool, as_json: bool) -> Action:
+    def action(cell: Cell) -> int:
+        from tfenv import pipeline
+
+        inputs = pipeline.committed(workspace, cell)
+        first, second = pipeline.make_twice(inputs, host)
+        made = pipeline.make(workspace, inputs, host, accept=record)
+        tags = pipeline.tag(workspace, made, host)
         if record:
             pipeline.record(workspace, cell, second)
+        seconds = [dict(built.seconds) for built in (first, second)]
+        emit(
+            {
+                **_told(second),
+                "reproducible": True,
+                "likeness": made.likeness,
+                "seconds": seconds,
+                "tags": list(tags),
+            },
+            as_json=as_json,
+            text=f"{cell.name}: two builds without cache gave {second.digest.manifest}; the engine keeps it",
+        )
         return 0
 
-    def one(cell: Cell) -> int:
-        made = pipeline.build_cell(workspace, cell, host, no_cache=no_cache)
+    return action
+
+
+def _once(workspace: Workspace, host: Host, record: bool, no_cache: bool, as_json: bool) -> Action:
+    def action(cell: Cell) -> int:
+        from tfenv import pipeline
+
+        inputs = pipeline.committed(workspace, cell)
+        made = pipeline.make(workspace, inputs, host, no_cache=no_cache, accept=record)
+        tags = pipeline.tag(workspace, made, host)
         if record:
             pipeline.record(workspace, cell, made.built)
-        data = {**told(made.built), "tags": list(made.tags), "likeness": made.likeness}
         what = "already built" if made.built.reused else "built"
         size = made.built.digest.compressed_bytes / 1e9
         text = f"{cell.name}: {what}, {size:.2f} GB, {made.built.digest.manifest} ({made.likeness})\n"
-        emit(data, as_json=as_json, text=text + "\n".join(f"  {tag}" for tag in made.tags))
+        emit(
+            {**_told(made.built), "tags": list(tags), "likeness": made.likeness},
+            as_json=as_json,
+            text=text + "\n".join(f"  {tag}" for tag in tags),
+        )
         return 0
 
-    action = stage_one if stage else twice if check_reproducible else one
-    chosen = workspace.cells(cells, every=every)
-    return each(chosen, lambda c: c.name, action, host.console, as_json=as_json)
+    return action
+
+
+def _told(built: Built) -> dict[str, object]:
+    return {
+        "cell": built.inputs.cell.name,
+        "manifest": built.digest.manifest,
+        "config": built.digest.config,
+        "archive": str(built.archive),
+        "compressed_bytes": built.digest.compressed_bytes,
+        "seconds": dict(built.seconds),
+        "reused": built.reused,
+        "log": str(built.log) if built.log else None,
+    }

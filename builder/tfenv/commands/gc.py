@@ -16,9 +16,14 @@ from tfenv.commands._common import emit, json_option
 @click.option("--dry-run", is_flag=True, help="Only say how much.")
 @json_option
 def command(everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Free the store: keeps what the locks of this folder's matrix.yaml name, and their archives."""
-    from tfenv import build, render
+    """Free the store: keeps what the locks of this folder's matrix.yaml name, and their archives.
+
+    Images that killed builds have left in the engine go too; nothing else in the engine is touched.
+    """
+    from tfenv import images, render
+    from tfenv.engine import probe, run_command
     from tfenv.errors import MatrixError
+    from tfenv.inputs import Inputs
     from tfenv.store import default_store
     from tfenv.workspace import here
 
@@ -35,7 +40,7 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
         for cell in cells:
             if lock := workspace.find_lock(cell):
                 keep |= {package.sha256 for package in lock.debian} | {w.sha256 for w in lock.wheels}
-                record = store.read_record(build.input_hash(lock, render.render(cell, lock)))
+                record = store.read_record(Inputs(cell, lock, True, render.render(cell, lock)).hash)
                 if record and isinstance(record.get("archive"), str):
                     keep.add(record["archive"])
         keep |= workspace.memo_keys()
@@ -44,6 +49,8 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
         sizes = _own_sizes(stages)
         if not dry_run:
             shutil.rmtree(stages, ignore_errors=True)
+            if client := probe(run_command, os.environ).client:
+                images.forget_unfinished(client)
         freed = store.gc(keep, dry_run=dry_run)
     size, files = freed.bytes + sum(sizes), freed.files + len(sizes)
     told = {"bytes": size, "files": files, "dry_run": dry_run, "store": str(store.root)}

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from tfenv.commands._common import emit, json_option
+from tfenv.errors import EXIT_FAILED
+
+if TYPE_CHECKING:
+    from tfenv.build import Host
+    from tfenv.inputs import Inputs
+    from tfenv.pipeline import Made
+    from tfenv.workspace import Workspace
+
+NOT_LOCKED = "NOT the locked digest: today's Debian packages"
 
 
 @click.command("up")
@@ -20,47 +30,66 @@ from tfenv.commands._common import emit, json_option
 )
 @json_option
 def command(cell: str, gpus: str, as_json: bool) -> int:
-    """Lock, render, build and verify one cell.
+    """Lock, render, build and verify one cell; tag it unless a check failed.
 
     What is committed is used as it is. Where a mirror no longer has a locked Debian package, today's version
     is taken instead, and the image is marked as not the locked one.
     """
-    from tfenv import pipeline
+    from tfenv import images, pipeline
     from tfenv.build import Host
     from tfenv.console import Console
-    from tfenv.fetch import MissingInputs
     from tfenv.store import default_store
     from tfenv.workspace import here
 
     workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
     (chosen,) = workspace.cells((cell,))
-    lock = pipeline.prepare(workspace, chosen, host)
-    locked = True
-    try:
-        made = pipeline.build_cell(workspace, chosen, host)
-    except MissingInputs as gone:
-        if gone.wheels:
-            raise
-        host.console.warn(f"{gone.message}\ngoing on with today's versions: this is NOT the locked digest")
-        lock, locked = pipeline.todays_lock(chosen, lock, host), False
-        made = pipeline.build_cell(workspace, chosen, host, lock=lock)
-    report, folder = pipeline.verify_cell(workspace, chosen, host, lock=lock, gpus=gpus)
-    not_locked = "" if locked else " (NOT the locked digest: today's Debian packages)"
+    inputs, made = _make(workspace, pipeline.prepare(workspace, chosen, host), host)
+    image = made.image if made else pipeline.recorded_image(workspace, inputs, host)
+    assert image is not None
+    report, folder = pipeline.check(chosen, inputs.lock, image, host, gpus=gpus)
+    failed = report.exit_code == EXIT_FAILED
+    tags = workspace.tags(chosen, locked=inputs.locked)
+    if not failed:
+        images.tag(image.id, tags, host.env, passing=inputs.building)
+    mark = "" if inputs.locked else f" ({NOT_LOCKED})"
+    words = "no tag was moved, the image stays as " + image.name if failed else ""
     emit(
         {
             "cell": chosen.name,
-            "manifest": made.built.digest.manifest,
-            "locked": locked,
-            "likeness": made.likeness,
-            "tags": list(made.tags),
+            "manifest": image.id,
+            "locked": inputs.locked,
+            "likeness": made.likeness if made else "identical",
+            "tags": [] if failed else list(tags),
             "verdict": report.verdict,
+            "reason": report.reason,
+            "words": f"{report.words}{mark}",
             "reports": str(folder),
         },
         as_json=as_json,
-        text=f"{chosen.name}{not_locked}\n  {made.built.digest.manifest} ({made.likeness})\n"
-        + "".join(f"  {tag}\n" for tag in made.tags)
+        text=f"{chosen.name}{mark}\n  {image.id}\n"
+        + ("" if failed else "".join(f"  {tag}\n" for tag in tags))
         + f"  reports: {folder}",
     )
-    host.console.note(f"{report.words}{not_locked}")
+    if failed:
+        host.console.note(words)
+    host.console.note(f"{report.words}{mark}")
     return report.exit_code
+
+
+def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Made | None]:
+    """What was made and from what; None where the engine had the recorded image and no input was left."""
+    from tfenv import pipeline
+    from tfenv.fetch import MissingInputs
+
+    try:
+        return inputs, pipeline.make(workspace, inputs, host)
+    except MissingInputs as gone:
+        if pipeline.recorded_image(workspace, inputs, host):
+            host.console.warn(f"{gone.message}\nthe engine still has the recorded image: it is taken")
+            return inputs, None
+        if gone.wheels:
+            raise
+        host.console.warn(f"{gone.message}\ngoing on with today's versions: this is {NOT_LOCKED}")
+    instead = pipeline.todays(inputs, host)
+    return instead, pipeline.make(workspace, instead, host)

@@ -37,7 +37,7 @@ def command(
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
-    from tfenv import pipeline
+    from tfenv import images, pipeline
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.report import to_ctrf
@@ -48,9 +48,12 @@ def command(
     host = Host(default_store(os.environ), Console(), os.environ)
 
     def one(cell: Cell) -> int:
-        made, folder = pipeline.verify_cell(
-            workspace,
+        image = images.find(workspace.image_names(cell), os.environ)
+        lock = pipeline.lock_of(workspace, cell, image, host)
+        made, folder = pipeline.check(
             cell,
+            lock,
+            image,
             host,
             suite="full" if suite == "full" else "smoke",
             gpus=gpus,

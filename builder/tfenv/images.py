@@ -1,0 +1,78 @@
+"""The engine's side of a build: its image there, its tags, and what a tag holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tfenv.engine import run_command
+from tfenv.errors import UsageError
+from tfenv.render import LABEL_PREFIX
+
+if TYPE_CHECKING:
+    from tfenv.build import Built
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image in the engine. ``id`` is its manifest digest; ``lock`` the sha256 of its lock."""
+
+    name: str
+    id: str
+    cell: str
+    lock: str
+
+
+def settle(built: Built, env: Mapping[str, str]) -> bool:
+    """Make sure that the engine has the image; says whether its archive had to be loaded."""
+    from tfenv.container import connect
+
+    with connect(env) as containers:
+        if containers.inspect(built.digest.manifest):
+            return False
+        containers.load(built.archive)
+        return True
+
+
+def tag(image: str, tags: tuple[str, ...], env: Mapping[str, str], *, passing: str = "") -> bool:
+    """Move all ``tags`` to the image, or none; was anything moved?
+
+    Args:
+        passing: a name that is removed once the tags hold the image.
+    """
+    from tfenv.container import connect
+
+    with connect(env) as containers:
+        there = all(containers.inspect(name) == image for name in tags)
+        if not there:
+            containers.tag(image, tags)
+        if passing and containers.inspect(passing):
+            containers.remove(passing)
+        return not there
+
+
+def find(names: tuple[str, ...], env: Mapping[str, str]) -> Image:
+    """The first of ``names`` that the engine has.
+
+    Raises:
+        UsageError: it has none.
+    """
+    from tfenv.container import connect
+
+    with connect(env) as containers:
+        for name in names:
+            if (known := containers.inspect(name)) and (told := containers.image(name)):
+                labels = (told.get("Config") or {}).get("Labels") or {}
+                lock = labels.get(f"{LABEL_PREFIX}.lock", "").removeprefix("sha256:")
+                return Image(name, known, labels.get(f"{LABEL_PREFIX}.cell", ""), lock)
+    raise UsageError(f"there is no image {names[0]} here", remedy=f"type: tfenv build {names[0]}")
+
+
+def forget_unfinished(client: str) -> int:
+    """Remove the passing names that killed builds have left in the engine; how many there were."""
+    listed = run_command([client, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "tfenv-building"])
+    names = listed.stdout.split()
+    if names:
+        run_command([client, "image", "rm", *names])
+    return len(names)

@@ -1,0 +1,49 @@
+"""All that decides an image's bytes, but for the builder's own version, and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tfenv import render
+from tfenv.lockfile import lock_hash
+from tfenv.model import Cell, Lock
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is built.
+
+    Args:
+        locked: false where ``lock`` is not the committed one; the image is marked so.
+        files: the rendered files, by name.
+    """
+
+    cell: Cell
+    lock: Lock
+    locked: bool
+    files: Mapping[str, str]
+
+    @cached_property
+    def lock_hash(self) -> str:
+        """sha256 of the lock."""
+        return lock_hash(self.lock)
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 over the lock, the recipe and the rendered files: the build's name."""
+        told = [self.lock_hash, render.template_version(), sorted(self.files.items())]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    @property
+    def building(self) -> str:
+        """The passing name under which the engine keeps the image until it is tagged."""
+        return f"tfenv-building:{self.hash[:16]}"
+
+
+def unlocked(cell: Cell, lock: Lock) -> Inputs:
+    """What another lock than the committed one gives; the image says so."""
+    return Inputs(cell, lock, False, render.render(cell, lock, locked=False))
