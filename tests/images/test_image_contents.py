@@ -147,6 +147,12 @@ def test_no_file_is_newer_than_the_lock(root: Host, lock: Lock):
     assert set(found) - RUNTIME == set()
 
 
+def test_accounts_do_not_tell_the_day_of_the_build(root: Host, lock: Lock):
+    """`passwd` stamps every account with the day, unless it is told another one."""
+    days = [int(line.split(":")[2]) for line in root.check_output("cat /etc/shadow").splitlines()]
+    assert days and max(days) <= lock.epoch // 86400
+
+
 def test_nothing_gains_rights_but_debians_own(root: Host):
     """Files with the set-user-ID or set-group-ID bit, and files with capabilities."""
     found = root.check_output("find / -xdev -perm /6000 -type f").splitlines()
