@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +12,17 @@ from tfenv.engine import (
     Engine,
     check,
     clients,
+    minimum,
     not_reached,
     parse_builder,
     parse_builders,
     probe,
+    probe_builder,
     run_command,
     version_of,
 )
 from tfenv.errors import NotReadyError
+from tfenv.resources import facts_dir
 from tiny import FIXTURES, run_of
 
 VERSION = (FIXTURES / "docker-version.json").read_text()
@@ -112,6 +116,15 @@ def test_builders_of_their_own_are_read():
     assert parse_builders(listed) == ("tf", "default")
 
 
+def test_a_builder_in_a_container_tells_its_version_once_it_was_started():
+    not_started = "Name: tf\nDriver: docker-container\n\nNodes:\nName: tf0\nStatus: inactive\n"
+    answers = {**ANSWERS, "buildx inspect": not_started}
+    builder = look(answers).builder
+    assert builder is not None and builder.buildkit is None and not builder.own
+    assert probe_builder(run_of({"buildx inspect": CONTAINER_BUILDER}), "docker").buildkit == "0.12.5"
+    assert look().builder.own
+
+
 def test_versions():
     assert version_of("26.1.5+dfsg1") == (26, 1, 5)
     assert version_of("v0.14.0") == (0, 14, 0)
@@ -169,6 +182,23 @@ def test_a_remote_engine_is_not_started_from_here():
 def test_old_engine():
     error = refused(replace(GOOD, server_version="20.10.24+dfsg1", containerd=False))
     assert "20.10.24" in error.message and "26" in error.remedy
+    assert "25.0.5" in refused(replace(GOOD, server_version="25.0.5")).message
+    check(replace(GOOD, server_version="26.0.0"))
+
+
+def test_the_lowest_versions_are_facts_with_a_source():
+    told = json.loads((facts_dir() / "engine.json").read_text())
+    assert set(told) == {"engine", "buildx", "buildkit"}
+    for name, entry in told.items():
+        assert minimum(name).version == entry["minimum"] and version_of(entry["minimum"])
+        assert len(entry["why"]) > 20 and entry["source"].startswith("https://")
+
+
+def test_the_scripts_that_run_before_python_agree_on_the_lowest_engine():
+    script = Path(__file__).resolve().parent.parent / "scripts" / "lib" / "engine.sh"
+    assert re.findall(r"^readonly OLDEST=(\S+)", script.read_text(), re.MULTILINE) == [
+        minimum("engine").version
+    ]
 
 
 def test_containerd_store_off():
@@ -179,15 +209,25 @@ def test_containerd_store_off():
 
 
 def test_old_buildx():
-    assert "buildx 0.10.5" in refused(replace(GOOD, buildx="0.10.5")).message
+    for old in ("0.10.5", "0.12.1"):
+        error = refused(replace(GOOD, buildx=old))
+        assert f"buildx {old}" in error.message and minimum("buildx").version in error.remedy
+    check(replace(GOOD, buildx="0.13.0"))
 
 
 def test_a_docker_container_builder_is_fine_when_new_enough():
     own = Builder(name="tf", driver="docker-container", buildkit="0.13.0")
-    check(replace(GOOD, containerd=False, builder=own))
-    check(replace(GOOD, containerd=False, builder=replace(own, buildkit=None)))
+    check(replace(GOOD, builder=own))
+    check(replace(GOOD, builder=own, server_version="25.0.5"))
+    check(replace(GOOD, builder=replace(own, buildkit=None)))
     error = refused(replace(GOOD, builder=replace(own, buildkit="0.12.5")))
     assert "BuildKit 0.12.5" in error.message and "buildx create" in error.remedy
+
+
+def test_a_docker_container_builder_needs_an_engine_that_keeps_digests():
+    own = Builder(name="tf", driver="docker-container", buildkit="0.13.0")
+    error = refused(replace(GOOD, containerd=False, builder=own))
+    assert "another digest" in error.message and "containerd-snapshotter" in error.remedy
 
 
 def test_run_command_never_raises(tmp_path):

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The Docker Engine: what is there, and, if it is ours to do, installing, starting and stopping it.
 
-readonly OLDEST=26 # the first engine whose builds can be exported bit for bit, into a store that keeps their digests
+readonly OLDEST=26 # as builder/tfenv/facts/engine.json, which says why; a test holds the two together
 readonly RUN=${TFENV_RUN:-/run/tfenv} # where the dockerd that we start has its pid and log
 CONFIG=/etc/docker/daemon.json
 OLD_STORE=/var/lib/docker/image # where an engine without the containerd image store keeps its images
