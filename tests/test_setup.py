@@ -218,11 +218,12 @@ def test_without_root_it_says_what_needs_root_and_does_nothing(machine: Machine)
     machine.add("python3", "exit 1")
     machine.add("id", "echo 1000")
     machine.add("apt-get", f"touch {machine.bin}/called")
+    machine.add("apt-config", f"echo LIST=/none PARTS={machine.bin}/")
     done = machine.setup()
     assert done.returncode == 4
     assert "  apt-get install python3 python3-venv\n" in done.stderr
     assert "  start dockerd\n" in done.stderr
-    assert f"Type: sudo {SETUP} python engine" in done.stderr
+    assert f"Type: sudo {SETUP} python debian engine" in done.stderr
     assert not (machine.bin / "called").exists()
 
 
@@ -238,7 +239,7 @@ def test_without_apt_it_says_so(machine: Machine) -> None:
 def test_anything_else_gets_the_usage(machine: Machine, arguments: tuple[str, ...]) -> None:
     done = machine.setup(*arguments)
     assert done.returncode == 2
-    assert "scripts/setup [--check] [python] [engine]" in done.stderr
+    assert "scripts/setup [--check] [python] [debian] [engine]" in done.stderr
 
 
 # ---- starting and stopping
@@ -545,6 +546,49 @@ def test_buildx_alone_is_borrowed_from_the_next_release(apt: Apt) -> None:
     publish(apt.root / "debian", "trixie", NEW)
     apt.sources("debian.sources", DEB822)
     assert apt.installs("install_buildx") == {"docker-buildx": "0.13.1"}
+
+
+BOOTSTRAP = {"debootstrap": "1.0", "debian-archive-keyring": "2023"}
+
+
+@pytest.mark.parametrize("packages", [BOOTSTRAP, {"debootstrap": "1.0"}])
+def test_ubuntu_gets_the_bootstrapper_that_knows_a_debian_mirror(apt: Apt, packages: dict[str, str]) -> None:
+    publish(apt.root / "ubuntu", "noble", packages, origin="Ubuntu")
+    apt.sources("ubuntu.list", f"deb [trusted=yes] file:{apt.root}/ubuntu noble main\n")
+    apt.root.joinpath("none").touch()
+    assert apt.installs(f"BOOTSTRAPPER={apt.root}/none; make_debian") == packages
+    done = apt.shell(f"BOOTSTRAPPER={apt.root}/none; check_debian; printf '%s\\n' \"${{TODO[@]}}\"")
+    assert "missing a Debian mirror" in done.stderr
+    assert done.stdout == "apt-get install debootstrap debian-archive-keyring\n"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "source"),
+    [
+        ("TFENV_DEBIAN_MIRROR=http://m.example/debian", "deb file:/nowhere/ubuntu noble main"),
+        ("BOOTSTRAPPER=/bin/sh", "deb file:/nowhere/ubuntu noble main"),
+        ("BOOTSTRAPPER=/none", "deb file:/nowhere/debian/ bookworm main"),
+        ("BOOTSTRAPPER=/none", "Types: deb\nURIs: file:/nowhere/debian\nSuites: bookworm\nComponents: main"),
+        ("BOOTSTRAPPER=/none", "deb mirror+file:/etc/apt/mirrors/debian.list bookworm main"),
+    ],
+)
+def test_a_machine_that_knows_a_debian_mirror_gets_nothing(apt: Apt, prepare: str, source: str) -> None:
+    apt.sources("any.list" if source.startswith("deb ") else "any.sources", f"{source}\n")
+    assert apt.installs(f"{prepare}; make_debian") == {}
+    assert "have a Debian mirror" in apt.shell(f"{prepare}; check_debian").stderr
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "deb https://vendor.example/linux/debian bookworm stable",
+        "# deb https://m.example/debian bookworm main",
+        "deb https://m.example/debian-security bookworm-security main",
+    ],
+)
+def test_what_is_no_debian_mirror(apt: Apt, source: str) -> None:
+    apt.sources("any.list", f"{source}\n")
+    assert "missing a Debian mirror" in apt.shell("BOOTSTRAPPER=/none; check_debian").stderr
 
 
 @pytest.mark.parametrize(

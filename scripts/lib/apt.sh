@@ -20,6 +20,15 @@ candidate() {
   apt-cache "${APT[@]}" policy "$1" | sed -n 's/^ *Candidate: *//p' | grep -v '^(none)$'
 }
 
+# knows_debian: do apt's sources name a Debian mirror, or a list of them? Their text says so before any index was read.
+knows_debian() {
+  local LIST PARTS here='[^[:space:]]/debian(\.list)?/?'
+  eval "$(apt-config "${APT[@]}" shell LIST Dir::Etc::sourcelist/f PARTS Dir::Etc::sourceparts/d)"
+  { cat "$LIST" "$PARTS"*.list "$PARTS"*.sources 2>/dev/null || true; } | sed '/^[[:space:]]*#/d' |
+    grep -iE "^[[:space:]]*deb[[:space:]].*$here[[:space:]].*[[:space:]]main([[:space:]]|\$)|^(URIs:|[[:space:]]).*$here([[:space:]]|\$)" \
+      >/dev/null
+}
+
 # signing_options FILE: the [options] by which an apt sources file has its repositories trusted.
 signing_options() {
   local keys trusted
