@@ -11,8 +11,8 @@ from tfenv.engine import Engine
 
 PLATFORM = "linux/amd64"
 # Decides the bytes of the archive. No rewrite-timestamp: see templates/tools/settle.sh.
-# force-compression: the builder's cache may hold a layer that another build has exported as gzip. There are no
-# layers of a registry's base to keep: a cell is built from scratch.
+# force-compression: the builder's cache may hold a layer that another build has exported as gzip. There are
+# no layers of a registry's base to keep: a cell is built from scratch.
 EXPORT = ("compression=zstd", "compression-level=7", "force-compression=true", "oci-mediatypes=true")
 
 # buildx adds the `proxies` of the client's config.json as build arguments, where every RUN sees them
