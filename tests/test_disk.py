@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from test_lockfile import LOCK
-from tfenv.disk import RESERVE, check_all, check_space, estimate
+from tfenv.disk import RESERVE, check_all, check_space, engine_folder, estimate
 from tfenv.errors import NotReadyError
 
 
@@ -48,3 +48,29 @@ def test_what_is_in_the_store_is_not_counted_again() -> None:
     # Equal content counts once: all three wheels share a hash here, and both .debs.
     assert nothing.store - everything.store == 5 + 7
     assert nothing.engine == everything.engine > RESERVE
+
+
+ROOT, SYSTEM = Path("/var/lib/docker"), Path("/var/lib/containerd")
+SOCKET = Path("/run/containerd/containerd.sock")
+
+
+@pytest.mark.parametrize(
+    ("there", "owner", "folder"),
+    [
+        ({ROOT}, 0, ROOT),
+        ({ROOT, SYSTEM}, 0, ROOT),  # left over: that containerd does not run
+        ({ROOT, SYSTEM, SOCKET}, 0, SYSTEM),
+        ({ROOT, SYSTEM, SOCKET}, 1000, ROOT),  # a rootless engine
+        ({ROOT, SOCKET}, 0, ROOT),
+        ({SYSTEM, SOCKET}, 0, None),  # the engine is elsewhere
+    ],
+)
+def test_an_engine_may_keep_images_with_the_systems_containerd(
+    there: set[Path], owner: int, folder: Path | None
+) -> None:
+    assert engine_folder(ROOT, there.__contains__, lambda _: owner) == folder
+
+
+def test_this_machine_can_be_asked(tmp_path: Path) -> None:
+    assert engine_folder(tmp_path) in (tmp_path, SYSTEM)
+    assert engine_folder(tmp_path / "elsewhere") is None

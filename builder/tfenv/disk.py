@@ -21,6 +21,9 @@ IMAGE_OF_WHEELS = 1.0
 # BuildKit keeps each layer unpacked in its cache and exports it compressed, and the engine
 # unpacks the loaded image once more.
 UNPACKED_COPIES = 2
+# The system's containerd, where its packages put it.
+_CONTAINERD = Path("/var/lib/containerd")
+_CONTAINERD_SOCKET = Path("/run/containerd/containerd.sock")
 # Logs, records, the engine's own bookkeeping.
 RESERVE = 200_000_000
 
@@ -52,6 +55,26 @@ def estimate(lock: Lock, have: Callable[[str, int], bool]) -> Estimate:
         # The exporter's copy and the loaded image's are both compressed.
         engine=UNPACKED_COPIES * unpacked + 2 * image + RESERVE,
     )
+
+
+def engine_folder(
+    root: Path,
+    exists: Callable[[Path], bool] = Path.exists,
+    owner: Callable[[Path], int] = lambda path: path.stat().st_uid,
+) -> Path | None:
+    """The folder in which an engine with this root folder keeps images and build cache, if it is here.
+
+    An engine keeps them below its root with a containerd of its own, but where the system's containerd
+    runs it uses that one, whose folder may be on another disk:
+    github.com/moby/moby, systemContainerdRunning in the daemon's command. A rootless one never does.
+
+    Args:
+        owner: user id that owns an existing folder.
+    """
+    if not exists(root):
+        return None
+    shared = exists(_CONTAINERD_SOCKET) and exists(_CONTAINERD) and owner(root) == 0
+    return _CONTAINERD if shared else root
 
 
 def check_space(
