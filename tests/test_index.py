@@ -113,6 +113,38 @@ def test_what_the_user_set_for_uv_wins() -> None:
     assert environment == {"PATH": "/bin", **own}
 
 
+REACHES = {
+    "UV_INDEX_INNER_PASSWORD": "p",
+    "UV_KEYRING_PROVIDER": "subprocess",
+    "UV_SYSTEM_CERTS": "1",
+    "UV_HTTP_TIMEOUT": "9",
+    "UV_CACHE_DIR": "/c",
+    "UV_OFFLINE": "1",
+    "UV_CONFIG_FILE": "/uv.toml",
+}
+CHOOSES = {
+    "UV_PRERELEASE": "allow",
+    "UV_RESOLUTION": "lowest",
+    "UV_OVERRIDE": "/o",
+    "UV_CONSTRAINT": "/c",
+    "UV_EXCLUDE": "/e",
+    "UV_EXCLUDE_NEWER": "2000-01-01",
+    "UV_FORK_STRATEGY": "fewest",
+    "UV_TORCH_BACKEND": "cpu",
+    "UV_PYTHON": "3.8",
+    "UV_PROJECT": "/p",
+    "UV_INDEX_INNER_PASSWORD_": "p",
+}
+
+
+def test_uv_is_told_how_to_reach_an_index_and_not_what_to_choose() -> None:
+    others = {"PATH": "/bin", "HTTPS_PROXY": "http://p", "NETRC": "/n", "VSS_TOKEN": "of a keyring"}
+    settings = found({**REACHES, **CHOOSES})
+    assert settings.uv == REACHES
+    given = {**others, **REACHES, **CHOOSES, "VIRTUAL_ENV": "/v", "PYTHONPATH": "/p"}
+    assert settings.environment(given) == {**others, **REACHES}
+
+
 def test_a_ca_bundle_for_requests_serves_uv_too() -> None:
     assert found({"REQUESTS_CA_BUNDLE": "/r"}).uv_env() == {"SSL_CERT_FILE": "/r"}
     assert found({"REQUESTS_CA_BUNDLE": "/r", "PIP_CERT": "/p"}).cert == "/p"

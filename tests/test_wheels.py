@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 from packaging.tags import Tag
 from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.index import IndexSettings
-from tfenv.wheels import compile_pylock, resolve_wheels, supported_tags, uv_binary, uv_version, wheel_urls
+from tfenv.uv import compile_pylock, uv_binary, uv_version, wheel_urls
+from tfenv.wheel_tags import supported_tags
+from tfenv.wheels import resolve_wheels
 
 HOST = "https://files.example/"
 
@@ -54,6 +57,7 @@ def resolve(run: FakeUv, **options: Any) -> Any:
         "exclude_newer": "2024-03-20T00:00:00Z",
         "index": IndexSettings(),
         "uv": "uv",
+        "env": {"PATH": "/bin", "UV_PRERELEASE": "allow"},
         "run": run,
     }
     return resolve_wheels(["tensorflow"], **{**defaults, **options})
@@ -125,6 +129,11 @@ def test_the_users_index_reaches_uv() -> None:
     command, _, options = uv.calls[0]
     assert options["env"]["UV_DEFAULT_INDEX"] == "https://i.example/simple"
     assert "--no-index" in command
+    assert options["env"] == {
+        "PATH": "/bin",
+        "NO_COLOR": "1",
+        "UV_DEFAULT_INDEX": "https://i.example/simple",
+    }, "nothing of this process's own environment"
 
 
 def test_an_index_that_tells_no_size_is_measured() -> None:
@@ -220,6 +229,12 @@ def test_the_real_uv_reads_a_local_folder_without_network(tmp_path: Any) -> None
         "options": ("--no-deps",),
         "index": index,
         "uv": uv_binary(),
+        "env": {
+            "PATH": os.defpath,
+            "HOME": str(tmp_path),
+            "UV_EXCLUDE_NEWER": "no time",
+            "UV_OVERRIDE": "/none",
+        },
     }
     document = compile_pylock(["demo"], **options)
     assert document["packages"][0]["name"] == "demo"

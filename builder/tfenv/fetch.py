@@ -17,7 +17,7 @@ from tfenv.index import CA_VARIABLES, IndexSettings
 from tfenv.mirrors import Mirrors, deb_urls, find_mirrors
 from tfenv.model import DebianPackage, Lock, Wheel
 from tfenv.store import Store, hash_file
-from tfenv.wheels import compile_pylock, uv_binary, wheel_urls
+from tfenv.uv import compile_pylock, uv_binary, wheel_urls
 
 if TYPE_CHECKING:
     import requests
@@ -140,6 +140,7 @@ def _ask(
             options=("--no-deps",),
             index=settings,
             uv=uv_binary(env),
+            env=env,
             run=run,
         )
         return wheel_urls(document)

@@ -24,6 +24,16 @@ _SECTIONS = ("global", "install", "download")
 # pip (through requests) reads the first two, OpenSSL and uv the last.
 _UV_INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL")
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+# What uv may be told of: how to reach an index, and whether. Its other variables say what to choose, and
+# that is the matrix's business: a lock must not depend on who makes it.
+_UV_ALLOWED = re.compile(
+    r"UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|NO_INDEX|INDEX_STRATEGY|FIND_LINKS"
+    r"|INDEX_\w+_(?:USERNAME|PASSWORD)|KEYRING_PROVIDER|CREDENTIALS_DIR|(?:S3|GCS|AZURE)_ENDPOINT_URL"
+    r"|INSECURE_HOST|NATIVE_TLS|SYSTEM_CERTS|HTTP_TIMEOUT|REQUEST_TIMEOUT|HTTP_CONNECT_TIMEOUT|HTTP_RETRIES"
+    r"|CONCURRENT_DOWNLOADS|CACHE_DIR|NO_CACHE|OFFLINE|CONFIG_FILE|NO_CONFIG)"
+)
+# Of the rest of the environment, what would make uv look at another Python than the one it is given.
+_OF_PYTHON = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME")
 _LISTS = ("extra-index-url", "find-links", "trusted-host")
 _KEYS = (*_LISTS, "index-url", "cert", "client-cert", "proxy", "no-index", "timeout")
 
@@ -36,7 +46,8 @@ class IndexSettings:
         cert: file with the certificate authorities to trust.
         client_cert: file with a client certificate and its key.
         timeout: seconds.
-        uv: the UV_* variables that the user set; they win over pip's settings.
+        uv: the UV_* variables that the user set and that say how an index is reached; they win over
+            pip's settings.
     """
 
     index_url: str | None = None
@@ -75,8 +86,11 @@ class IndexSettings:
         return {key: value for key, value in found.items() if value and key not in taken}
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The whole environment for uv: ``env`` with these settings instead of its own UV_*."""
-        others = {key: value for key, value in env.items() if not key.startswith("UV_")}
+        """The whole environment for uv: ``env`` with these settings instead of its own UV_*.
+
+        Variables of other programs stay: proxies, authorities, and whatever a keyring's helper reads.
+        """
+        others = {k: v for k, v in env.items() if not k.startswith("UV_") and k not in _OF_PYTHON}
         return {**others, **self.uv, **self.uv_env()}
 
     def alone(self) -> tuple[IndexSettings, ...]:
@@ -164,7 +178,7 @@ def discover(env: Mapping[str, str] | None = None, read_file: ReadFile | None = 
         proxy=_with_scheme(merged.get("proxy", "")) or None,
         no_index=merged.get("no-index", "").strip().lower() in ("1", "true", "yes", "on"),
         timeout=_seconds(merged.get("timeout", "")),
-        uv={key: value for key, value in env.items() if key.startswith("UV_") and value},
+        uv={key: value for key, value in env.items() if value and _UV_ALLOWED.fullmatch(key)},
     )
 
 

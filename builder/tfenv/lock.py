@@ -37,7 +37,8 @@ def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
     from tfenv.debian import resolve_debian
     from tfenv.download import measure
     from tfenv.index import discover
-    from tfenv.wheels import resolve_wheels, uv_binary, uv_version
+    from tfenv.uv import uv_binary, uv_version
+    from tfenv.wheels import resolve_wheels
 
     env = os.environ if env is None else env
 
@@ -51,6 +52,7 @@ def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
             without=[rule.what for rule in cell.row.cuda_set.without],
             index=index,
             uv=uv_binary(env),
+            env=env,
             measure=lambda url: measure(url, index.requests_session()),
         )
         return found
