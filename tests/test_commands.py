@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -457,22 +460,38 @@ def test_run_takes_dockers_own_options(here: Place, tell: Tell) -> None:
 
 def test_run_print_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_BUILD", "no-engine")
-    assert tell("run", "--print", "2.15")[0] == 0
+    assert tell("run", "--print", "2.15")[0] == tell("run", "--json", "2.15")[0] == 0
     code, out, err = tell("run", "2.15")
     assert (code, out) == (4, "") and "no Docker Engine answers" in err
 
 
-def test_run_becomes_docker(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
-    became: list[list[str]] = []
+def run_answers(here: Place) -> None:
+    """The client has the cell's image, and says how it was run."""
+    more = f'"image inspect") [ "$3" = tfenv:{CELL} ] ;;\n"run --rm") echo "ran $*"; exit 5 ;;\n'
+    script = here.docker.path.read_text()
+    here.docker.path.write_text(script.replace('"buildx build")', more + '"buildx build")', 1))
 
-    def execv(path: str, argv: list[str]) -> None:
-        became.append(argv)
-        raise SystemExit(0)
 
-    monkeypatch.setattr("os.execv", execv)
-    with pytest.raises(SystemExit):
-        tell("run", "--gpus", "none", "2.15", "true")
-    assert became[0][-2:] == [f"tfenv:{CELL}", "true"]
+@pytest.mark.parametrize("named", ["by its path", "by its name"])
+def test_run_becomes_docker(here: Place, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    run_answers(here)
+    if named == "by its name":
+        monkeypatch.setenv("TFENV_DOCKER", "docker")
+        monkeypatch.setenv("PATH", str(here.docker.folder), prepend=os.pathsep)
+    line = [Path(sys.executable).with_name("tfenv"), "run", "--gpus", "none", "2.15", "true", "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (5, "")
+    assert done.stdout.startswith("ran run --rm --pull=never ")
+    assert done.stdout.endswith(f" tfenv:{CELL} true --json\n")
+
+
+def test_run_of_an_image_that_is_not_there_says_how_to_build_it(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.execvp", lambda *_: pytest.fail("it was run"))
+    code, out, err = tell("run", "--gpus", "none", "2.15", "true")
+    assert (code, out) == (2, "")
+    assert f"no image tfenv:{CELL} here" in err and f"remedy: type: tfenv build {CELL}" in err
 
 
 # gc

@@ -4,7 +4,16 @@ import csv
 from pathlib import Path
 
 import pytest
-from tfenv.runline import NO_GPU, choose_gpus, gpu_here, quoted, run_argv
+from tfenv.engine import Completed
+from tfenv.runline import (
+    NO_GPU,
+    ImageMissingError,
+    choose_gpus,
+    gpu_here,
+    quoted,
+    require_image,
+    run_argv,
+)
 
 
 def test_a_full_line(snapshot):
@@ -17,7 +26,6 @@ def test_a_full_line(snapshot):
         workdir=Path("/home/me/my project"),
         mounts=["/data:/data:ro"],
         ports=["6006:6006"],
-        extra=["--network=none"],
         command=["python", "-c", "print('hi')"],
     )
     assert quoted(line) == snapshot
@@ -38,8 +46,26 @@ def test_under_a_rootless_engine_the_caller_is_root_inside():
 
 
 def test_options_come_before_the_image_and_the_command_after():
-    line = run_argv("image", extra=["-e", "A=b"], command=["image", "-e"])
-    assert line[-5:] == ["-e", "A=b", "image", "image", "-e"]
+    line = run_argv("image", ports=["1:2"], command=["image", "-p"])
+    assert line[-5:] == ["-p", "1:2", "image", "image", "-p"]
+
+
+def test_no_registry_is_asked_for_an_image():
+    assert "--pull=never" in run_argv("tfenv:2.15")
+
+
+def test_an_image_that_is_missing_has_to_be_built():
+    asked = []
+
+    def run(argv):
+        asked.append(list(argv))
+        return Completed(0 if argv[-1] == "tfenv:here" else 1, "", "")
+
+    require_image("tfenv:here", "2.15", "/bin/docker", run)
+    with pytest.raises(ImageMissingError, match="no image tfenv:x here") as caught:
+        require_image("tfenv:x", "2.15-cell", "/bin/docker", run)
+    assert caught.value.remedy == "type: tfenv build 2.15-cell"
+    assert asked == [["/bin/docker", "image", "inspect", name] for name in ("tfenv:here", "tfenv:x")]
 
 
 @pytest.mark.parametrize("path", ["/a,b", '/a"b', '/a,"b', "/plain"])

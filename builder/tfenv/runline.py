@@ -6,10 +6,23 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tfenv.engine import Run
+from tfenv.errors import UsageError
+
 CACHE_VOLUME = "tfenv-cache"
 CACHE_FOLDER = "/home/tfenv/.cache"
 WORKSPACE = "/workspace"
 NO_GPU = "no NVIDIA GPU here: running on the CPU (`--gpus all` insists on one)"
+
+
+class ImageMissingError(UsageError):
+    """The engine does not have the cell's image."""
+
+
+def require_image(image: str, cell: str, docker: str, run: Run) -> None:
+    """Raise ImageMissingError unless the engine has ``image``; ``docker`` is the client."""
+    if run([docker, "image", "inspect", image]).returncode:
+        raise ImageMissingError(f"there is no image {image} here", remedy=f"type: tfenv build {cell}")
 
 
 def gpu_here(
@@ -46,7 +59,6 @@ def run_argv(
     workdir: Path | None = None,
     mounts: Sequence[str] = (),
     ports: Sequence[str] = (),
-    extra: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> list[str]:
     """The argument list that runs ``command`` in ``image``.
@@ -56,9 +68,10 @@ def run_argv(
         user: (uid, gid) of the caller, so that new files in ``workdir`` are the caller's.
         rootless: the engine runs as the caller, who is root inside its containers.
         workdir: host folder seen as /workspace, the working directory there.
-        mounts: ``-v`` values; ports: ``-p`` values; extra: further options, as they are.
+        mounts: ``-v`` values; ports: ``-p`` values.
     """
-    argv = [docker, "run", "--rm"]
+    # An image is built here, or is not here: no registry is asked for one of that name.
+    argv = [docker, "run", "--rm", "--pull=never"]
     if tty:
         argv += ["-it"]
     elif interactive:
@@ -82,7 +95,7 @@ def run_argv(
         argv += ["-v", mount]
     for port in ports:
         argv += ["-p", port]
-    return [*argv, *extra, image, *command]
+    return [*argv, image, *command]
 
 
 def _gpus_value(gpus: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -9,15 +10,26 @@ from typing import Any, TypeVar
 import click
 
 from tfenv.console import Console
-from tfenv.errors import TfenvError
+from tfenv.errors import NotReadyError, TfenvError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
 
 
-def json_option(function: _F) -> _F:
-    """``--json``: one JSON document a line on stdout."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(function)
+def json_flag(help: str) -> Callable[[_F], _F]:
+    """``--json``: one JSON document a line on stdout, also for an error.
+
+    It is noted in click's ``ctx.obj``, where ``cli`` sees it when a command has failed.
+    """
+
+    def note(ctx: click.Context, _option: click.Parameter, value: bool) -> bool:
+        ctx.ensure_object(dict)["json"] = value
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, callback=note, help=help)
+
+
+json_option = json_flag("Print JSON on stdout.")
 
 
 def cells_arguments(function: _F) -> _F:
@@ -50,13 +62,48 @@ def each(
     for item in items:
         try:
             codes.append(action(item))
-        except TfenvError as error:
-            console.error(error)
-            codes.append(error.exit_code)
-            if as_json:
-                told = {"message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-                emit({"cell": name(item), "error": told}, as_json=True)
+        except BrokenPipeError:
+            raise  # nobody reads any more
+        except (TfenvError, OSError) as error:
+            codes.append(tell(error, console, as_json=as_json, cell=name(item)))
     return worst(codes)
+
+
+def tell(error: TfenvError | OSError, console: Console, *, as_json: bool, **about: str) -> int:
+    """Say an error on stderr, and as data on stdout where that is wanted; return its exit code.
+
+    Args:
+        about: what the data also holds, e.g. the cell.
+    """
+    if isinstance(error, OSError):
+        error = of_system(error)
+    console.error(error)
+    if as_json:
+        emit_error(error, **about)
+    return error.exit_code
+
+
+def emit_error(error: TfenvError, **about: str) -> None:
+    """Print an error as one line of JSON on stdout."""
+    told = {"message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+    emit({**about, "error": told}, as_json=True)
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some: `tfenv gc`, `docker image prune`, `docker builder prune`",
+    errno.EDQUOT: "free some: `tfenv gc`; `quota` says how much you may use",
+    errno.EACCES: "see whose it is with `ls -ld`; what was made with sudo stays root's",
+    errno.EPERM: "see whose it is with `ls -ld`; what was made with sudo stays root's",
+    errno.EROFS: "it is on a file system that may only be read: set TFENV_CACHE, or work in another folder",
+    errno.EMFILE: "allow more open files: `ulimit -n 4096`",
+}
+
+
+def of_system(error: OSError) -> NotReadyError:
+    """The system's error as the project's."""
+    what = f"{error.strerror}: {error.filename}" if error.filename and error.strerror else str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "see to that, then type the command again")
+    return NotReadyError(what or type(error).__name__, remedy=remedy)
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tfenv.commands._common import emit
+from tfenv.commands._common import emit, json_flag
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -20,7 +20,7 @@ from tfenv.commands._common import emit
 @click.option("--no-workdir", is_flag=True, help="Do not mount the current folder at /workspace.")
 @click.option("-v", "--volume", "mounts", multiple=True, help="As docker's -v.")
 @click.option("-p", "--publish", "ports", multiple=True, help="As docker's -p.")
-@click.option("--json", "as_json", is_flag=True, help="Print the docker line as JSON, do not run it.")
+@json_flag("Print the docker line as JSON, do not run it.")
 def command(
     cell: str,
     arguments: tuple[str, ...],
@@ -41,16 +41,19 @@ def command(
     workspace = here()
     (chosen,) = workspace.cells((cell,))
     engine = probe(run_command, os.environ)
+    image, docker = workspace.tags(chosen)[0], engine.client or "docker"
+    only_print = only_print or as_json
     if not only_print:
         check(engine)
+        runline.require_image(image, chosen.name, docker, run_command)
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
     wanted, note = runline.choose_gpus(gpus, here_gpu)
     if note:
         Console().note(note)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     argv = runline.run_argv(
-        workspace.tags(chosen)[0],
-        docker=engine.client or "docker",
+        image,
+        docker=docker,
         gpus=wanted,
         tty=terminal,
         interactive=not sys.stdin.isatty(),
@@ -62,7 +65,7 @@ def command(
         ports=ports,
         command=arguments,
     )
-    if not (only_print or as_json):
-        os.execv(argv[0], argv)  # the container's own signals, terminal and exit code
+    if not only_print:
+        os.execvp(docker, argv)  # the container's own signals, terminal and exit code
     emit({"cell": chosen.name, "argv": argv}, as_json=as_json, text=runline.quoted(argv))
     return 0
