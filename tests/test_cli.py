@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
 import pkgutil
 import pty
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +21,10 @@ import small
 import tfenv
 from matrices import changed
 from small import Place
-from tfenv import cli, commands
-from tfenv.errors import TfenvError
+from tfenv import cli, commands, workspace
+from tfenv.commands._common import each, of_system
+from tfenv.console import Console
+from tfenv.errors import NotReadyError, TfenvError
 from tfenv.fetch import MissingInputs
 
 TFENV = Path(sys.executable).with_name("tfenv")
@@ -257,7 +262,87 @@ def test_an_error_of_the_system_is_one_line(
 
     monkeypatch.setattr("tfenv.workspace.here", fail)
     assert cli.run(["list"]) == 4
-    assert capsys.readouterr().err == "error: [Errno 5] Input/output error: '/dev/broken'\n"
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "error: Input/output error: /dev/broken"
+    assert second.startswith("remedy: ")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "tfenv gc"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "ls -ld"),
+        (errno.EROFS, "TFENV_CACHE"),
+        (errno.EMFILE, "ulimit"),
+        (errno.EIO, "type the command again"),
+        (None, "type the command again"),
+    ],
+)
+def test_an_error_of_the_system_has_a_remedy(number: int | None, words: str) -> None:
+    error = of_system(OSError(number, "it says so", "/file") if number else OSError("timed out"))
+    assert isinstance(error, NotReadyError)
+    assert error.message == ("it says so: /file" if number else "timed out")
+    assert words in error.remedy
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_kill_and_a_closed_terminal_end_it_like_ctrl_c(
+    here: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    before, cleaned = signal.getsignal(number), []
+
+    def stop() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            os.kill(os.getpid(), number)  # one more does not break off the cleaning up
+            cleaned.append(True)
+
+    monkeypatch.setattr("tfenv.workspace.here", stop)
+    assert cli.run(["list"]) == 128 + number
+    assert cleaned == [True]
+    assert "interrupted" in capsys.readouterr().err
+    assert signal.getsignal(number) is before
+
+
+def test_nohup_is_respected(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = workspace.here
+
+    def here_after_a_hangup() -> workspace.Workspace:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return real()
+
+    monkeypatch.setattr("tfenv.workspace.here", here_after_a_hangup)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert cli.run(["list"]) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_it_runs_in_a_thread_too(here: Place) -> None:
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(cli.run(["list"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def test_a_terminal_that_is_gone_is_no_trouble_while_ending(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_BUILD", "hangs")
+    master, slave = pty.openpty()
+    process = subprocess.Popen([TFENV, "build", "2.15-cu12"], stdin=slave, stdout=slave, stderr=slave)
+    client = here.docker.hanging()
+    os.close(slave)
+    os.close(master)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 128 + signal.SIGHUP
+    assert here.leftovers() == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(client, 0)
 
 
 def test_ctrl_c_says_that_one_can_go_on(
@@ -294,6 +379,73 @@ def test_with_json_an_error_of_a_cell_is_data_too(here: Place, capsys: pytest.Ca
     assert told["error"]["exit_code"] == 1
     assert told["error"]["message"] in err
     assert told["error"]["remedy"]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("error", [NotReadyError("is wrong", remedy="type x"), OSError(5, "is wrong")])
+def test_with_json_every_commands_error_is_data_too(
+    here: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    error: Exception,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tfenv.workspace.here", fail)
+    monkeypatch.setattr("tfenv.schema.json_schema", fail)
+    assert cli.run([name, "--json", *line(name)[1:]]) == 4
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert set(told) == {"error"} and set(told["error"]) == {"message", "remedy", "exit_code"}
+    assert "is wrong" in told["error"]["message"] and told["error"]["exit_code"] == 4
+    assert err.startswith("error: ") and "remedy: " in err
+    assert cli.run(line(name)) == 4
+    assert capsys.readouterr().out == ""
+
+
+def test_with_json_a_wrong_line_is_data_too(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["up", "--json"]) == cli.run(["up", "--jsn"]) == 2
+    (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert "CELL" in told["error"]["message"] and told["error"]["exit_code"] == 2
+
+
+def test_json_of_the_command_in_the_container_is_not_ours(
+    here: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAKE_BUILD", "no-engine")
+    assert cli.run(["run", "2.15", "python", "--json"]) == 4
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_of_the_system_in_one_cell_does_not_stop_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def action(cell: str) -> int:
+        if cell == "b":
+            raise OSError(errno.ENOSPC, "No space left on device", "/x")
+        done.append(cell)
+        return 3
+
+    done: list[str] = []
+    assert each("abc", str, action, Console(), as_json=True) == 4
+    assert done == ["a", "c"]
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert told["cell"] == "b" and "No space left" in told["error"]["message"]
+    assert "tfenv gc" in told["error"]["remedy"] and "tfenv gc" in err
+
+
+def test_a_reader_that_goes_away_stops_all_cells() -> None:
+    def action(cell: str) -> int:
+        done.append(cell)
+        raise BrokenPipeError
+
+    done: list[str] = []
+    with pytest.raises(BrokenPipeError):
+        each("ab", str, action, Console(), as_json=True)
+    assert done == ["a"]
 
 
 def on_terminal(arguments: list[str], env: dict[str, str]) -> tuple[int, bytes]:

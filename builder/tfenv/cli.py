@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from tfenv import __version__
-from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_USAGE, TfenvError
+from tfenv.errors import EXIT_FAILED, EXIT_USAGE, TfenvError, UsageError
 
 # name -> one line of help. The module tfenv.commands.<name> holds `command`; --help imports none.
 COMMANDS = {
@@ -80,32 +82,59 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    stopped: list[int] = []
-
-    def stop(number: int, _frame: object) -> None:
-        stopped.append(number)
-        raise KeyboardInterrupt
-
-    # Also a kill gets to clean up and to say so.
-    signal.signal(signal.SIGTERM, stop)
     try:
-        result: Any = tfenv.main(args=argv, prog_name="tfenv", standalone_mode=False)
-    except click.exceptions.Abort:
-        print("interrupted: nothing was left half-written; type the command again to go on", file=sys.stderr)
-        return 128 + (stopped[0] if stopped else signal.SIGINT)
-    except click.ClickException as error:
-        error.show(sys.stderr)
-        return EXIT_USAGE
-    except TfenvError as error:
-        from tfenv.console import Console
-
-        Console().error(error)
-        return error.exit_code
+        with _stoppable() as stopped:
+            return _run(argv, stopped)
     except BrokenPipeError:
         # The reader of stdout is gone (`| head`): no more output, also not at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_NOT_READY
+
+
+def _run(argv: Sequence[str] | None, came: list[int]) -> int:
+    wish: dict[str, bool] = {}  # see commands._common.json_flag
+    try:
+        result: Any = tfenv.main(args=argv, prog_name="tfenv", standalone_mode=False, obj=wish)
+    except click.exceptions.Abort:
+        said = "interrupted: nothing was left half-written; type the command again to go on"
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            print(said, file=sys.stderr)
+        return 128 + (came[0] if came else signal.SIGINT)
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        if "--json" in (sys.argv[1:] if argv is None else argv):  # not all options have been read
+            from tfenv.commands._common import emit_error
+
+            emit_error(UsageError(error.format_message(), remedy="see `tfenv --help`"))
+        return EXIT_USAGE
+    except BrokenPipeError:
+        raise
+    except (TfenvError, OSError) as error:
+        if came and isinstance(error, OSError):
+            return 128 + came[0]  # told to end by a terminal that is gone
+        from tfenv.commands._common import tell
+        from tfenv.console import Console
+
+        return tell(error, Console(), as_json=wish.get("json", False))
     return result if isinstance(result, int) else 0
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[list[int]]:
+    """A kill, or a terminal that is closed, gets to clean up like Ctrl-C; gives the signals that came."""
+    came: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        came.append(number)
+        if len(came) == 1:  # another one would break off the cleaning up
+            raise KeyboardInterrupt
+
+    # One that is ignored stays so: that is what `nohup` is for.
+    main = threading.current_thread() is threading.main_thread()
+    wanted = [n for n in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in wanted}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
