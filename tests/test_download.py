@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import requests
-from tfenv.download import Item, download, measure
+from tfenv.download import download
 from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.measure import measure
 from tfenv.store import Store
+from tfenv.transfer import Item
 
 DATA = bytes(range(256)) * 4096  # 1 MiB: several chunks
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -203,6 +205,59 @@ def test_a_second_place_is_tried(server: Server, store: Store) -> None:
     server.answers["/second"] = lambda h, _: h.body(DATA)
     assert fetch(store, item(server.url("/first"), server.url("/second"))) == ()
     assert [path for path, _ in server.asked] == ["/first", "/second"]
+
+
+def test_after_wrong_bytes_the_next_place_is_tried(server: Server, store: Store) -> None:
+    server.answers["/wrong"] = lambda h, _: h.body(DATA[::-1])
+    server.answers["/long"] = lambda h, _: h.body(DATA + b"more")
+    server.answers["/right"] = lambda h, _: h.body(DATA)
+    assert fetch(store, item(*map(server.url, ("/wrong", "/long", "/right")))) == ()
+    assert store.path(SHA).read_bytes() == DATA
+    assert server.asked == [("/wrong", None), ("/long", None), ("/right", None)]
+    assert not list(store.tmp_dir.iterdir())
+
+
+@pytest.mark.parametrize("other", ["/gone", "/busy", "/also"])
+@pytest.mark.parametrize("first", [True, False])
+def test_wrong_bytes_are_told_where_no_place_has_the_right_ones(
+    server: Server, store: Store, other: str, first: bool
+) -> None:
+    server.answers["/wrong"] = server.answers["/also"] = lambda h, _: h.body(DATA[::-1])
+    server.answers["/busy"] = lambda h, _: h.send_error(503)
+    places = [server.url("/wrong"), server.url(other)]
+    with pytest.raises(IntegrityError, match="not the locked file"):
+        fetch(store, item(*(places if first else reversed(places))))
+    assert not store.has(SHA)
+
+
+@pytest.mark.parametrize("left", [DATA[::-1], DATA[::-1][:1000], DATA + b"more"])
+def test_wrong_bytes_that_were_left_are_not_held_against_a_place(
+    server: Server, store: Store, left: bytes
+) -> None:
+    server.answers["/x"] = lambda h, _: h.body(DATA)
+    store.tmp_dir.mkdir(parents=True)
+    (store.tmp_dir / f"{SHA}.part").write_bytes(left)
+    assert fetch(store, item(server.url("/x"))) == ()
+    assert store.path(SHA).read_bytes() == DATA
+    assert server.asked[-1] == ("/x", None)
+
+
+def test_a_whole_file_that_was_left_is_not_asked_for(server: Server, store: Store) -> None:
+    store.tmp_dir.mkdir(parents=True)
+    (store.tmp_dir / f"{SHA}.part").write_bytes(DATA)
+    assert fetch(store, item(server.url("/x"))) == ()
+    assert server.asked == []
+
+
+def test_what_one_place_began_another_one_ends(server: Server, store: Store) -> None:
+    def junk(handler: Handler, count: int) -> None:
+        handler.body(b"<html>come in and pay</html>", resume=False)
+
+    server.answers["/portal"] = junk
+    server.answers["/x"] = lambda h, _: h.body(DATA)
+    assert fetch(store, item(server.url("/portal"), server.url("/x"))) == ()
+    assert server.asked[-1] == ("/x", None)
+    assert store.path(SHA).read_bytes() == DATA
 
 
 def free_port() -> int:

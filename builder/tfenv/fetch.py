@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from tfenv.apt import apt_proxies
 from tfenv.debian import glibc_level
-from tfenv.download import Item, Progress, download
+from tfenv.download import download
 from tfenv.errors import TfenvError, UsageError
 from tfenv.index import CA_VARIABLES, IndexSettings
 from tfenv.mirrors import Mirrors, deb_urls, find_mirrors
 from tfenv.model import DebianPackage, Lock, Wheel
 from tfenv.store import Store, hash_file
+from tfenv.transfer import Item, Progress
 from tfenv.uv import compile_pylock, uv_binary, wheel_urls
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ class Resolvers:
 def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
     """The real ones: this host's apt, uv and index settings."""
     from tfenv.debian import resolve_debian
-    from tfenv.download import measure
     from tfenv.index import discover
+    from tfenv.measure import measure
     from tfenv.uv import uv_binary, uv_version
     from tfenv.wheels import resolve_wheels
 

@@ -1,0 +1,43 @@
+"""Size and hash of what lies at a URL, for indexes that do not tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from tfenv.errors import NotReadyError
+from tfenv.index import redact
+from tfenv.transfer import CHUNK, TIMEOUT_SECONDS
+
+if TYPE_CHECKING:
+    import requests
+
+
+def measure(url: str, session: requests.Session) -> tuple[int, str]:
+    """Size in bytes and sha256 of what lies at ``url``: reads all of it, keeps nothing."""
+    import hashlib
+
+    digest, size = hashlib.sha256(), 0
+    if urlsplit(url).scheme == "file":
+        with Path(unquote(urlsplit(url).path)).open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+        return size, digest.hexdigest()
+    import requests
+
+    try:
+        with session.get(
+            url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT_SECONDS
+        ) as answer:
+            answer.raise_for_status()
+            for chunk in answer.iter_content(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except requests.RequestException as error:
+        raise NotReadyError(
+            redact(f"cannot read {url}: {error}"),
+            remedy="check the network, proxy and CA settings (pip's and uv's own are used)",
+        ) from error
+    return size, digest.hexdigest()
