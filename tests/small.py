@@ -9,7 +9,7 @@ import lzma
 import os
 import tarfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +17,13 @@ from typing import Any
 
 import matrices
 import tiny
-from tfenv import oci, render
+import zstandard
+from tfenv import oci, pipeline, render
 from tfenv.build import Host
 from tfenv.console import Console
 from tfenv.errors import NotReadyError
 from tfenv.files import write_all
+from tfenv.inputs import Inputs
 from tfenv.lock import write_lock
 from tfenv.matrix import load_matrix
 from tfenv.model import Cell, DebianPackage, Lock, Rule, Wheel
@@ -30,8 +32,15 @@ from tfenv.workspace import Workspace
 
 CELL = "2.15.1-cu12.2-cudnn8.9-py3.11-debian12"
 TAGS = [f"tfenv:{tag}" for tag in (CELL, "2.15.1-cu12", "2.15.1", "2.15-cu12", "2.15", "latest")]
+UNLOCKED_TAGS = [f"tfenv:{CELL}-unlocked", *TAGS[1:]]
 
-PACK = {"gz": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compress, "": lambda data: data}
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": lambda data: gzip.compress(data, mtime=0),
+    "gzip": lambda data: gzip.compress(data, mtime=0),
+    "xz": lzma.compress,
+    "zstd": zstandard.compress,
+    "": lambda data: data,
+}
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, **more: Any) -> tarfile.TarInfo:
@@ -193,6 +202,10 @@ _DOCKER = """\
 #!/bin/sh
 here=$(dirname "$0")
 echo "$*" >> "$here/asked"
+for last in "$@"; do :; done
+names() {
+    awk '$1 == "keep" {n[$2] = 1} $1 == "rm" {delete n[$2]} END {for (i in n) print i}' "$here/events"
+}
 case "$1 $2" in
 "buildx version") echo "github.com/docker/buildx v0.19.3 abc" ;;
 "buildx inspect")
@@ -210,6 +223,14 @@ case "$1 $2" in
     no-permission) echo "permission denied while trying to connect to the Docker daemon socket" >&2; exit 1 ;;
     esac
     echo '{"Client": {"Version": "26.1.5"}, "Server": {"Version": "26.1.5"}}' ;;
+"image ls") names | grep "^$last:" || : ;;
+"image rm")
+    shift 2
+    for name in "$@"; do
+        names | grep -qxF "$name" || { echo "Error: No such image: $name" >&2; failed=1; continue; }
+        echo "rm $name" >> "$here/events"
+    done
+    exit ${failed:-0} ;;
 "buildx build")
     while [ $# -gt 0 ]; do
         case $1 in
@@ -229,7 +250,9 @@ case "$1 $2" in
     hangs) printf half > "$dest"; echo $$ > "$here/hanging"; exec sleep 60 ;;
     esac
     cp "$here/image.tar" "$dest"
-    [ -z "${kept:-}" ] || echo "$kept $(cat "$here/digest")" >> "$here/kept"
+    label() { sed -n 's/.*dev\\.tfenv\\.'"$1"'="\\([^"]*\\)".*/\\1/p' "$last/Dockerfile"; }
+    echo "labels $(cat "$here/digest") $(label cell) $(label lock)" >> "$here/events"
+    [ -z "${kept:-}" ] || echo "keep $kept $(cat "$here/digest")" >> "$here/events"
     case ${FAKE_BUILD:-} in
     other-digest) echo '{"containerimage.digest": "sha256:0"}' > "$metadata" ;;
     *) printf '{"containerimage.digest": "%s"}' "$(cat "$here/digest")" > "$metadata" ;;
@@ -248,21 +271,33 @@ class Docker:
         self.path = where / "docker"
         self.path.write_text(_DOCKER)
         self.path.chmod(0o755)
+        (where / "events").touch()
         (where / "fail.rawjson").write_bytes((tiny.FIXTURES / "build-fail.rawjson").read_bytes())
         self.will_build(tarred([folder("etc"), file("etc/a")]), tarred([file("b")]))
 
-    def will_build(self, *layers: bytes) -> None:
-        """Decide what the next builds give."""
-        archive = tiny.tar(self.folder / "image.tar", tiny.oci_files(layers))
+    def will_build(self, *layers: bytes, kind: str = "zstd") -> None:
+        """Decide what the next builds give: tar archives as layers, compressed by ``kind``."""
+        packed = [PACK[kind](layer) for layer in layers]
+        files = tiny.oci_files(packed, f"application/vnd.oci.image.layer.v1.tar+{kind}")
+        archive = tiny.tar(self.folder / "image.tar", files)
         self.manifest = oci.describe(archive).manifest_digest
         (self.folder / "digest").write_text(self.manifest)
 
     @property
+    def asked(self) -> list[str]:
+        """Every line of arguments, in order."""
+        asked = self.folder / "asked"
+        return asked.read_text().splitlines() if asked.exists() else []
+
+    @property
     def builds(self) -> int:
         """How many builds were asked for."""
-        asked = self.folder / "asked"
-        lines = asked.read_text().splitlines() if asked.exists() else []
-        return sum(line.startswith("buildx build") for line in lines)
+        return sum(line.startswith("buildx build") for line in self.asked)
+
+    def keep(self, name: str, image: str) -> None:
+        """Let the engine have an image under a name, as a build leaves it."""
+        with (self.folder / "events").open("a") as events:
+            events.write(f"keep {name} {image}\n")
 
     def hanging(self, seconds: float = 30) -> int:
         """Wait for a build in the mode ``hangs``; return its process id."""
@@ -276,22 +311,53 @@ class Docker:
 
 @dataclass
 class Images:
-    """An engine's images: which it has, and where tags point. ``failing``: what a load raises."""
+    """An engine's images: which it has, and where tags point.
 
-    kept: Path
+    Args:
+        events: what builds and the client did to the engine by themselves.
+        passing: the names of builds that are not tagged yet.
+        labels: cell and lock of each digest. failing: what a load raises.
+    """
+
+    events: Path
     loaded: set[str] = field(default_factory=set)
     tags: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     loads: int = 0
     failing: BaseException | None = None
+    _passing: dict[str, str] = field(default_factory=dict)
+    _seen: int = 0
+
+    @property
+    def passing(self) -> dict[str, str]:
+        self._catch_up()
+        return self._passing
+
+    def _catch_up(self) -> None:
+        lines = self.events.read_text().splitlines()
+        for what, name, *more in (line.split() for line in lines[self._seen :]):
+            if what == "keep":
+                self._passing[name] = more[0]
+                self.loaded.add(more[0])
+            elif what == "labels":
+                self.labels[name] = {"dev.tfenv.cell": more[0], "dev.tfenv.lock": more[1]}
+            else:
+                self._forget(name)
+        self._seen = len(lines)
+
+    def _forget(self, name: str) -> None:
+        """Remove a name, and with its last name the image."""
+        held = self._passing.pop(name, None) or self.tags.pop(name, None)
+        if held and held not in (*self._passing.values(), *self.tags.values()):
+            self.loaded.discard(held)
 
     def inspect(self, name: str) -> str | None:
-        if self.kept.exists():  # what builds have put into the engine themselves
-            for line in self.kept.read_text().splitlines():
-                tag, digest = line.split()
-                self.tags[tag] = digest
-                self.loaded.add(digest)
-            self.kept.unlink()
-        return name if name in self.loaded else self.tags.get(name)
+        self._catch_up()
+        return name if name in self.loaded else self.tags.get(name) or self._passing.get(name)
+
+    def image(self, name: str) -> dict[str, Any] | None:
+        known = self.inspect(name)
+        return {"Id": known, "Config": {"Labels": self.labels.get(known)}} if known else None
 
     def load(self, archive: Path) -> str:
         if self.failing is not None:
@@ -302,11 +368,19 @@ class Images:
         return digest
 
     def tag(self, image: str, names: Sequence[str]) -> None:
-        assert image in self.loaded, "tagged before it was there"
+        assert self.inspect(image) in self.loaded, "tagged before it was there"
         self.tags.update(dict.fromkeys(names, image))
 
     def remove(self, name: str) -> bool:
-        return self.tags.pop(name, None) is not None
+        known = name in {**self.passing, **self.tags}
+        if known:
+            with self.events.open("a") as events:
+                events.write(f"rm {name}\n")
+            self._catch_up()
+        return known
+
+    def container(self, spec: object) -> Any:
+        raise AssertionError("no container is run here")
 
     @contextmanager
     def connect(self, env: Mapping[str, str]) -> Iterator[Images]:
@@ -336,9 +410,14 @@ class Place:
     def host(self) -> Host:
         return Host(self.store, Console(self.env), self.env)
 
+    @property
+    def inputs(self) -> Inputs:
+        """What the committed lock gives."""
+        return pipeline.committed(self.workspace, self.cell)
+
     def leftovers(self) -> list[str]:
-        """What is in the store beside blobs, records, logs and kept results."""
-        known = {"blobs", "builds", "logs", "lock", "memo"}
+        """What is in the store beside blobs, records, logs, locks of images and kept results."""
+        known = {"blobs", "builds", "logs", "lock", "locks", "memo"}
         paths = (path.relative_to(self.store.root) for path in self.store.root.rglob("*") if path.is_file())
         return sorted(str(path) for path in paths if path.parts[0] not in known)
 
@@ -347,7 +426,7 @@ def place(root: Path, monkeypatch: Any, text: str = matrices.TEXT) -> Place:
     """A workspace, a filled store and an engine; this process's environment and folder are of them."""
     made = workspace(root / "team", text)
     store = Store(root / "store", say=lambda _: None)
-    docker, images = Docker(root / "bin"), Images(root / "bin" / "kept")
+    docker, images = Docker(root / "bin"), Images(root / "bin" / "events")
     for name in ("NO_COLOR", "TFENV_MATRIX", "FAKE_BUILD", "FAKE_BUILDER", "DOCKER_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TFENV_CACHE", str(store.root))

@@ -1,9 +1,11 @@
-"""Building: what names a build, when it is done again, what is left behind, and when tags move."""
+"""Building: when it is done again, who keeps what, and what is left behind."""
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,13 @@ from typing import Any
 import pytest
 import small
 from small import Place
-from tfenv import build, buildx, lockfile, oci, render
+from tfenv import build, buildx, lockfile, oci
 from tfenv.buildx import BuildError
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.fetch import MissingInputs
-from tfenv.model import Lock, Rule
-from tfenv.store import hash_file
+from tfenv.inputs import Inputs, unlocked
+from tfenv.model import Lock
+from tfenv.store import Store, hash_file
 
 
 @pytest.fixture
@@ -24,59 +27,26 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return small.place(tmp_path, monkeypatch)
 
 
-def made(here: Place, lock: Lock | None = None, **more: Any) -> build.Built:
-    return build.build(here.cell, lock or here.lock, here.host, **more)
+def made(here: Place, inputs: Inputs | None = None, **more: Any) -> build.Built:
+    return build.build(inputs or here.inputs, here.host, **more)
 
 
-# What names a build.
-
-CHANGES: dict[str, Callable[[Lock], Lock]] = {
-    "another wheel": lambda lock: replace(
-        lock, wheels=(replace(lock.wheels[0], sha256="f" * 64), *lock.wheels[1:])
-    ),
-    "a wheel less": lambda lock: replace(lock, wheels=lock.wheels[1:]),
-    "another Debian package": lambda lock: replace(lock, debian=(replace(lock.debian[0], version="2"),)),
-    "another epoch": lambda lock: replace(lock, epoch=lock.epoch + 1),
-    "another base epoch": lambda lock: replace(lock, base_epoch=lock.base_epoch + 1),
-    "other files trimmed": lambda lock: replace(lock, trim=(Rule(what="x/**", why="not needed here"),)),
-    "other files kept": lambda lock: replace(lock, keep=()),
-    "another uv": lambda lock: replace(lock, uv="1.0"),
-    "other templates": lambda lock: replace(lock, template="f" * 64),
-}
+def other(here: Place) -> Inputs:
+    """What another lock than the committed one gives."""
+    return unlocked(here.cell, replace(here.lock, epoch=here.lock.epoch + 1))
 
 
-def inputs(here: Place, lock: Lock, **more: Any) -> str:
-    return build.input_hash(lock, render.render(here.cell, lock, **more))
+def lines_of(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every command line of a build from now on."""
+    lines: list[list[str]] = []
+    real = buildx.run_build
 
+    def spy(argv: list[str], *rest: Any, **more: Any) -> buildx.BuildResult:
+        lines.append(argv)
+        return real(argv, *rest, **more)
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_every_input_names_the_build(here: Place, change: str) -> None:
-    assert inputs(here, CHANGES[change](here.lock)) != inputs(here, here.lock)
-
-
-def test_the_dockerfile_and_the_mark_of_another_lock_name_the_build(here: Place) -> None:
-    files = render.render(here.cell, here.lock)
-    changed = {**files, "Dockerfile": files["Dockerfile"] + "# more\n"}
-    assert build.input_hash(here.lock, changed) != build.input_hash(here.lock, files)
-    assert inputs(here, here.lock, locked=False) != inputs(here, here.lock)
-
-
-@pytest.mark.parametrize("what", ["tfenv.render.template_version", "tfenv.rootfs.recipe_version"])
-def test_what_writes_the_files_names_the_build(
-    here: Place, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    files, before = render.render(here.cell, here.lock), inputs(here, here.lock)
-    monkeypatch.setattr(what, lambda: "another")
-    assert build.input_hash(here.lock, files) != before
-
-
-def test_nothing_else_names_the_build(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = inputs(here, here.lock)
-    files = render.render(here.cell, here.lock)
-    monkeypatch.setenv("TFENV_CACHE", "/elsewhere")
-    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy:1")
-    again = lockfile.load_lock(lockfile.dump_lock(here.lock))
-    assert build.input_hash(again, dict(reversed(list(files.items())))) == before
+    monkeypatch.setattr(buildx, "run_build", spy)
+    return lines
 
 
 # What a build leaves.
@@ -88,11 +58,17 @@ def test_a_build_is_in_the_store_under_its_own_hash(here: Place) -> None:
     assert built.archive == here.store.path(hash_file(built.archive))
     assert built.digest.manifest == described.manifest_digest == here.docker.manifest
     assert (built.digest.config, built.digest.diff_ids) == (described.config_digest, described.diff_ids)
-    assert built.digest.lock == lockfile.lock_hash(here.lock)
-    assert (built.digest.engine, built.digest.buildx) == ("26.1.5", "0.19.3")
-    assert (built.reused, built.locked) == (False, True)
+    assert (built.digest.inputs, built.digest.lock) == (here.inputs.hash, lockfile.lock_hash(here.lock))
+    assert built.digest.builder == "Docker Engine 26.1.5"
+    assert built.inputs == here.inputs
+    assert not built.reused
     assert set(built.seconds) == {"fetch", "build", "store"}
     assert here.leftovers() == []
+
+
+def test_a_builder_beside_the_engine_is_named(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_BUILDER", "own")
+    assert made(here).digest.builder == "BuildKit 0.20.0"
 
 
 def test_the_log_is_kept(here: Place) -> None:
@@ -103,14 +79,7 @@ def test_the_log_is_kept(here: Place) -> None:
 
 
 def test_a_build_reads_only_what_was_staged(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[list[str]] = []
-    real = buildx.run_build
-
-    def spy(argv: list[str], *rest: Any, **more: Any) -> buildx.BuildResult:
-        lines.append(argv)
-        return real(argv, *rest, **more)
-
-    monkeypatch.setattr(buildx, "run_build", spy)
+    lines = lines_of(monkeypatch)
     made(here)
     (argv,) = lines
     stage = here.store.root / "stage"
@@ -144,17 +113,107 @@ def test_no_cache_builds_again_without_the_builders_cache(here: Place) -> None:
     assert "--no-cache" in (here.docker.folder / "asked").read_text()
 
 
-def test_another_lock_is_another_build(here: Place) -> None:
+def test_other_inputs_are_another_build(here: Place) -> None:
     made(here)
-    assert not made(here, replace(here.lock, epoch=here.lock.epoch + 1)).reused
+    assert not made(here, other(here)).reused
     assert made(here).reused
 
 
-def test_an_image_of_another_lock_than_the_committed_one_is_another_build(here: Place) -> None:
+def test_the_same_lock_marked_as_not_committed_is_another_build(here: Place) -> None:
     made(here)
-    built = made(here, locked=False)
-    assert (built.reused, built.locked) == (False, False)
-    assert made(here, locked=False).reused
+    marked = unlocked(here.cell, here.lock)
+    assert not made(here, marked).reused
+    assert made(here, marked).reused
+
+
+def test_a_build_is_found_by_its_inputs_alone(here: Place) -> None:
+    assert build.find(here.inputs, here.store) is None
+    built = made(here)
+    found = build.find(here.inputs, here.store)
+    assert found is not None
+    assert (found.archive, found.digest, found.reused) == (built.archive, built.digest, True)
+    assert build.find(other(here), here.store) is None
+
+
+# Who keeps the image.
+
+
+def test_the_engine_keeps_the_image_under_a_passing_name(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = lines_of(monkeypatch)
+    built = made(here)
+    assert here.images.passing == {built.inputs.building: built.digest.manifest}
+    assert here.images.tags == {}
+    assert any(f"name={built.inputs.building}" in word for word in lines[0])
+
+
+def test_an_archive_alone_is_kept_by_no_engine(here: Place) -> None:
+    built = made(here, archive_only=True)
+    assert built.archive.is_file()
+    assert here.images.passing == {}
+
+
+def test_a_builder_beside_the_engine_leaves_it_nothing(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_BUILDER", "own")
+    made(here)
+    assert here.images.passing == {}
+
+
+# Two at once.
+
+
+def test_what_another_tfenv_built_meanwhile_is_taken(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = made(here)
+    record = here.store.builds_dir / f"{built.inputs.hash}.json"
+    aside = record.rename(record.with_suffix(".aside"))
+    real = Store.lock
+
+    @contextmanager
+    def lock(store: Store) -> Iterator[None]:
+        with real(store):
+            if aside.exists():
+                aside.rename(record)  # by the tfenv that was waited for
+            yield
+
+    monkeypatch.setattr(Store, "lock", lock)
+    again = made(here)
+    assert (again.reused, again.digest) == (True, built.digest)
+    assert here.docker.builds == 1
+    record.rename(aside)
+    assert not made(here, no_cache=True).reused, "asked for a build, and gets one"
+
+
+def test_inputs_are_fetched_and_built_while_the_store_is_held(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[str] = []
+
+    def note(what: str) -> None:
+        with (here.store.root / "lock").open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(what)
+
+    def fetched(lock: Lock, *_: object, **__: object) -> None:
+        note("fetch")
+        small.fill(here.store, lock)
+
+    real = buildx.run_build
+
+    def built(*given: Any, **more: Any) -> buildx.BuildResult:
+        note("build")
+        return real(*given, **more)
+
+    here.store.path(here.lock.wheels[0].sha256).unlink()
+    monkeypatch.setattr("tfenv.fetch.fetch", fetched)
+    monkeypatch.setattr(buildx, "run_build", built)
+    made(here)
+    assert held == ["fetch", "build"]
+    with (here.store.root / "lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# What was built may be lost.
 
 
 def test_a_record_whose_archive_is_gone_builds_again(here: Place) -> None:
@@ -163,13 +222,36 @@ def test_a_record_whose_archive_is_gone_builds_again(here: Place) -> None:
     assert made(here).reused
 
 
+def test_a_record_whose_archive_is_cut_off_builds_again(here: Place) -> None:
+    built = made(here)
+    whole = built.archive.read_bytes()
+    record = here.store.read_record(built.inputs.hash)
+    assert record is not None and record["archive_bytes"] == len(whole)
+    built.archive.write_bytes(whole[:-1])
+    assert build.find(built.inputs, here.store) is None
+    again = made(here)
+    assert (again.reused, again.archive.read_bytes()) == (False, whole)
+    assert made(here).reused
+
+
 @pytest.mark.parametrize(
-    "record", ["", "{", "[]", "{}", '{"archive": 3}', '{"archive": "../../etc/passwd"}', '{"archive": "%s"}']
+    "record",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"archive": 3, "archive_bytes": 3}',
+        '{"archive": "../../etc/passwd", "archive_bytes": 3}',
+        '{"archive": "%s"}',
+        '{"archive": "%s", "archive_bytes": %d}',
+    ],
 )
 def test_a_damaged_record_builds_again(here: Place, record: str) -> None:
     built = made(here)
-    path = here.store.builds_dir / f"{built.inputs}.json"
-    path.write_text(record.replace("%s", built.archive.name))
+    path = here.store.builds_dir / f"{built.inputs.hash}.json"
+    size = str(built.archive.stat().st_size)
+    path.write_text(record.replace("%s", built.archive.name).replace("%d", size))
     assert not made(here).reused
     assert json.loads(path.read_text())["archive"] == built.archive.name
 
@@ -242,6 +324,62 @@ def test_an_archive_that_is_cut_off_is_no_build(here: Place) -> None:
     assert here.leftovers() == []
 
 
+def test_an_archive_with_a_damaged_layer_is_no_build(here: Place) -> None:
+    image = here.docker.folder / "image.tar"
+    layer = oci.describe(image).layers[0].digest.removeprefix("sha256:")
+    whole = image.read_bytes()
+    at = whole.index(f"blobs/sha256/{layer}".encode()) + 512 + 8  # in the layer, behind its tar header
+    image.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(IntegrityError, match="own hash"):
+        made(here)
+    assert not here.store.builds_dir.exists()
+    assert here.images.passing == {} and here.leftovers() == []
+
+
+def test_layers_that_another_build_compressed_in_its_way_are_no_build(here: Place) -> None:
+    here.docker.will_build(small.tarred([small.file("a")]), kind="gzip")
+    with pytest.raises(IntegrityError, match="not compressed by zstd"):
+        made(here)
+    assert not here.store.builds_dir.exists()
+    assert here.images.passing == {} and here.leftovers() == []
+
+
+INTERRUPTIONS: list[tuple[str, BaseException]] = [
+    ("tfenv.oci.describe", KeyboardInterrupt()),
+    ("tfenv.store.Store.adopt", NotReadyError("cannot write to the store", remedy="r")),
+    ("tfenv.store.Store.adopt", KeyboardInterrupt()),
+    ("tfenv.store.Store.write_record", KeyboardInterrupt()),
+    ("tfenv.store.Store.write_record", buildx.Terminated()),
+]
+
+
+@pytest.mark.parametrize(("what", "error"), INTERRUPTIONS)
+@pytest.mark.parametrize("builder", ["", "own"])
+def test_what_breaks_off_after_the_export_leaves_no_name_in_the_engine(
+    here: Place, monkeypatch: pytest.MonkeyPatch, what: str, error: BaseException, builder: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setenv("FAKE_BUILDER", builder)
+    inputs = here.inputs
+    with monkeypatch.context() as patch:
+        patch.setattr(what, fail)
+        with pytest.raises(type(error)):
+            made(here)
+    removed = [line for line in here.docker.asked if line.startswith("image rm")]
+    assert removed == ([] if builder else [f"image rm {inputs.building}"])
+    assert here.images.passing == {} and here.images.loaded == set()
+    assert build.find(inputs, here.store) is None
+    assert not made(here).reused
+    assert here.leftovers() == []
+
+
+def test_the_name_of_a_build_that_ends_well_stays(here: Place) -> None:
+    made(here)
+    assert not any(line.startswith("image rm") for line in here.docker.asked)
+
+
 def test_the_disk_is_checked_before_anything_is_fetched_or_built(
     here: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,89 +397,6 @@ def test_the_disk_is_checked_before_anything_is_fetched_or_built(
     assert here.store.root in asked[0]
 
 
-# By hand.
-
-
-def test_a_stage_for_the_hand_names_the_line_that_builds_it(here: Place, tmp_path: Path) -> None:
-    argv = build.stage_for_hand(here.cell, here.lock, here.host, tmp_path / "new" / "stage")
-    assert argv[0] == str(here.docker.path)
-    assert argv[-1] == str(tmp_path / "new" / "stage" / "context")
-    assert (tmp_path / "new" / "stage" / "context" / "Dockerfile").is_file()
-    assert here.docker.builds == 0
-
-
-def test_a_stage_never_overwrites_a_folder(here: Place, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").write_text("mine")
-    with pytest.raises(UsageError, match="exists"):
-        build.stage_for_hand(here.cell, here.lock, here.host, tmp_path / "mine")
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
-
-
-# Tags.
-
-
-@pytest.fixture
-def own_builder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A builder beside the engine: what it builds has to be loaded."""
-    monkeypatch.setenv("FAKE_BUILDER", "own")
-
-
-def test_the_engines_own_builder_leaves_the_image_there(here: Place) -> None:
-    built = made(here)
-    assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
-    assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
-    assert here.images.loads == 0
-
-
-def test_a_builder_of_its_own_has_the_archive_loaded(here: Place, own_builder: None) -> None:
-    built = made(here)
-    assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
-    assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
-    assert here.images.loads == 1
-
-
-def test_an_image_that_the_engine_has_lost_is_loaded_from_the_store(here: Place) -> None:
-    built = made(here)
-    build.load_and_tag(built, ("tfenv:a",), here.env)
-    here.images.tags.clear()
-    here.images.loaded.clear()
-    assert build.load_and_tag(made(here), ("tfenv:a",), here.env)
-    assert here.images.tags == {"tfenv:a": built.digest.manifest}
-    assert here.images.loads == 1
-
-
-def test_an_image_that_is_loaded_and_tagged_is_left_alone(here: Place, own_builder: None) -> None:
-    built = made(here)
-    build.load_and_tag(built, ("tfenv:a",), here.env)
-    assert not build.load_and_tag(built, ("tfenv:a",), here.env)
-    assert here.images.loads == 1
-
-
-def test_a_tag_that_is_missing_or_elsewhere_moves_without_a_load(here: Place, own_builder: None) -> None:
-    built = made(here)
-    build.load_and_tag(built, ("tfenv:a",), here.env)
-    here.images.tags = {"tfenv:b": "sha256:other"}
-    assert build.load_and_tag(built, ("tfenv:a", "tfenv:b"), here.env)
-    assert here.images.loads == 1
-    assert here.images.tags == dict.fromkeys(("tfenv:a", "tfenv:b"), built.digest.manifest)
-
-
-def test_the_passing_name_of_a_build_goes_also_when_no_tag_moves(here: Place) -> None:
-    for _ in range(2):
-        build.load_and_tag(made(here, no_cache=True), ("tfenv:a",), here.env)
-    assert here.images.inspect("tfenv:a")
-    assert list(here.images.tags) == ["tfenv:a"]
-
-
-def test_no_tag_moves_when_the_load_fails(here: Place, own_builder: None) -> None:
-    here.images.tags = {"tfenv:a": "sha256:old"}
-    here.images.failing = NotReadyError("the engine's disk is full", remedy="r")
-    with pytest.raises(NotReadyError):
-        build.load_and_tag(made(here), ("tfenv:a",), here.env)
-    assert here.images.tags == {"tfenv:a": "sha256:old"}
-
-
 def test_what_is_gone_for_ever_is_told_with_its_names(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = here.lock.debian[0]
     here.store.path(gone.sha256).unlink()
@@ -353,3 +408,22 @@ def test_what_is_gone_for_ever_is_told_with_its_names(here: Place, monkeypatch: 
     with pytest.raises(MissingInputs, match=gone.filename) as caught:
         made(here)
     assert "--upgrade debian" in caught.value.remedy
+
+
+# By hand.
+
+
+def test_a_stage_for_the_hand_names_the_line_that_builds_it(here: Place, tmp_path: Path) -> None:
+    argv = build.stage_for_hand(here.inputs, here.host, tmp_path / "new" / "stage")
+    assert argv[0] == str(here.docker.path)
+    assert argv[-1] == str(tmp_path / "new" / "stage" / "context")
+    assert (tmp_path / "new" / "stage" / "context" / "Dockerfile").is_file()
+    assert here.docker.builds == 0
+
+
+def test_a_stage_never_overwrites_a_folder(here: Place, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine")
+    with pytest.raises(UsageError, match="exists"):
+        build.stage_for_hand(here.inputs, here.host, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]

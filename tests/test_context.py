@@ -59,6 +59,16 @@ def test_the_layout(here: Place) -> None:
     assert files["context/Dockerfile"].read_bytes() == FILES["Dockerfile"].encode()
 
 
+def test_what_the_build_writes_lies_beside_the_contexts(here: Place) -> None:
+    root = here.store.root / "stage" / "x"
+    staged = context.stage(here.lock, FILES, here.store, root)
+    contexts = (staged.main, *staged.named.values())
+    for path in (staged.archive, staged.metadata):
+        assert path.parent == root and not path.exists()
+        assert not any(path.is_relative_to(folder) for folder in contexts), "it would be an input"
+    assert staged.archive != staged.metadata
+
+
 def test_each_layer_has_its_own_requirements_by_hash(here: Place) -> None:
     files = laid(here, here.store.root / "stage" / "x")
     assert files["wheels/cuda/requirements.txt"].read_text().split("==")[0] == "nvidia-cublas-cu12"

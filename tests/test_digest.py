@@ -1,4 +1,4 @@
-"""A build held against what was recorded for its lock."""
+"""A build held against what was recorded for its inputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tfenv.digest import Digest
 from tfenv.errors import IntegrityError
 
 BUILT = Digest(
-    lock="a" * 64,
+    inputs="a" * 64,
+    lock="b" * 64,
     manifest="sha256:" + "1" * 64,
     config="sha256:" + "2" * 64,
     diff_ids=("sha256:" + "3" * 64, "sha256:" + "4" * 64),
     compressed_bytes=10,
-    engine="26.1.5",
-    buildx="0.19.3",
+    builder="Docker Engine 26.1.5",
 )
 OTHER = "sha256:" + "9" * 64
 
@@ -32,13 +32,54 @@ def test_the_four_answers() -> None:
     assert digest.compare(BUILT, None) == "not recorded"
 
 
-def test_what_was_recorded_for_another_lock_says_nothing() -> None:
-    assert digest.compare(BUILT, replace(BUILT, lock="b" * 64)) == "not recorded"
-    assert digest.compare(BUILT, replace(BUILT, lock="b" * 64, manifest=OTHER)) == "not recorded"
+def test_what_was_recorded_for_other_inputs_says_nothing() -> None:
+    other = replace(BUILT, inputs="c" * 64)
+    assert digest.compare(BUILT, other) == "not recorded", "a recipe may change though the lock does not"
+    assert digest.compare(BUILT, replace(other, manifest=OTHER)) == "not recorded"
 
 
-def test_the_builders_versions_and_the_size_do_not_count() -> None:
-    assert digest.compare(BUILT, replace(BUILT, engine="29", buildx="", compressed_bytes=0)) == "identical"
+def test_only_the_inputs_say_what_belongs_together() -> None:
+    assert digest.compare(BUILT, replace(BUILT, lock="c" * 64)) == "identical"
+
+
+def test_the_builder_and_the_size_do_not_count() -> None:
+    assert digest.compare(BUILT, replace(BUILT, builder="BuildKit v1", compressed_bytes=0)) == "identical"
+
+
+# What is refused.
+
+PACKED = replace(BUILT, manifest=OTHER)
+CHANGED = replace(PACKED, diff_ids=(OTHER,))
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        None,
+        BUILT,
+        replace(BUILT, builder="BuildKit v1"),
+        replace(BUILT, inputs="c" * 64),
+        replace(CHANGED, inputs="c" * 64),
+    ],
+    ids=["none", "identical", "identical by another builder", "other inputs", "other inputs and content"],
+)
+def test_what_is_as_recorded_or_was_never_recorded_says_nothing(recorded: Digest | None) -> None:
+    assert digest.require_likeness(BUILT, recorded, "cell") == ""
+
+
+@pytest.mark.parametrize(("recorded", "what"), [(PACKED, "same content"), (CHANGED, "different")])
+def test_another_builder_is_told_with_both_names(recorded: Digest, what: str) -> None:
+    text = digest.require_likeness(BUILT, replace(recorded, builder="BuildKit 0.20.0"), "cell")
+    for word in ("cell", "Docker Engine 26.1.5", "BuildKit 0.20.0", BUILT.manifest, OTHER, what):
+        assert word in text
+
+
+@pytest.mark.parametrize("recorded", [PACKED, CHANGED], ids=["same content", "different"])
+def test_the_same_builder_has_to_give_the_same_digest(recorded: Digest) -> None:
+    with pytest.raises(IntegrityError, match="no tag was moved") as caught:
+        digest.require_likeness(BUILT, recorded, "cell")
+    assert BUILT.manifest in caught.value.message and OTHER in caught.value.message
+    assert "--check-reproducible cell" in caught.value.remedy and "--record" in caught.value.remedy
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -60,6 +101,7 @@ BROKEN = {
     "a list": "[]",
     "null": "null",
     "a key too few": '{"lock": "x"}',
+    "no inputs": json.dumps({k: v for k, v in json.loads(digest.dump(BUILT)).items() if k != "inputs"}),
     "a key too many": json.dumps({**json.loads(digest.dump(BUILT)), "more": 1}),
     "no layers": json.dumps({**json.loads(digest.dump(BUILT)), "diff_ids": None}),
     "not UTF-8": "\udcff",

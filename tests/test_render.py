@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
-from unittest import mock
 
 import pytest
 import small
@@ -20,7 +19,7 @@ from matrices import load
 from pydantic import TypeAdapter, ValidationError
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-from tfenv import facts, lockfile, render, resources, schema
+from tfenv import lockfile, render, resources, schema
 from tfenv.errors import DriftError, UsageError
 from tfenv.matrix import load_matrix
 from tfenv.model import Cell, Lock, Rule
@@ -142,6 +141,7 @@ def test_the_labels_tell_the_stack_and_the_lock(cell: Cell) -> None:
         name: labels[f"{render.LABEL_PREFIX}.{name}"] for name in ("tensorflow", "cuda", "cudnn", "python")
     }
     assert stack == {"tensorflow": "2.15.1", "cuda": "12.2", "cudnn": "8.9", "python": "3.11"}
+    assert labels["org.opencontainers.image.title"] == cell.name, "whatever the matrix calls its repository"
     assert labels[f"{render.LABEL_PREFIX}.lock"] == f"sha256:{lockfile.lock_hash(lock)}"
 
 
@@ -152,8 +152,9 @@ def test_an_image_says_whether_it_is_the_locked_one(cell: Cell, locked: bool) ->
 
 
 def test_the_environment_is_right_for_the_row(cell: Cell) -> None:
-    env = variables(render.render(cell, fixed(cell))["Dockerfile"], "ENV")
-    assert env["NVIDIA_REQUIRE_CUDA"] == facts.require_cuda(cell.row)
+    lock = fixed(cell, require_cuda="cuda>=12.3 brand=tesla,driver>=525,driver<526")
+    env = variables(render.render(cell, lock)["Dockerfile"], "ENV")
+    assert env["NVIDIA_REQUIRE_CUDA"] == lock.require_cuda, "as it was locked, whatever the facts say today"
     assert env["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert set(env["NVIDIA_DRIVER_CAPABILITIES"].split(",")) >= {"compute", "utility"}
     assert env["CUDA_CACHE_PATH"].startswith(env["HOME"])
@@ -238,9 +239,8 @@ def test_no_accepted_value_becomes_an_instruction_or_a_command(
     row = replace(plain.row, tensorflow=release, cuda_set=cuda_set)
     cell = Cell(row=row, python=python, base=replace(plain.base, name=base))
     lock = fixed(cell, trim=trim, keep=keep, without=without)
-    with mock.patch.object(facts, "require_cuda", lambda row: "cuda>=12.1 cuda>=12.0,arch<9.0"):
-        text = render.render(cell, lock)["Dockerfile"]
-        expected = render.render(plain, fixed(plain))["Dockerfile"]
+    text = render.render(cell, lock)["Dockerfile"]
+    expected = render.render(plain, fixed(plain))["Dockerfile"]
     assert text.splitlines() == text.split("\n")[:-1], "something else than a line break ends a line"
     assert [word for word, _ in instructions(text)] == [word for word, _ in instructions(expected)]
     assert variables(text, "LABEL") == render.image_labels(cell, lock, lockfile.lock_hash(lock), locked=True)
@@ -329,6 +329,23 @@ def test_the_template_version_follows(templates: Path, change: str) -> None:
     before = render.template_version()
     TEMPLATES[change](templates)
     assert render.template_version() != before
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("tfenv.rootfs.recipe_version", lambda: "another"),
+        ("tfenv.buildx.EXPORT", ("compression=zstd", "compression-level=8")),
+    ],
+)
+def test_the_template_version_follows_what_else_writes_bytes(
+    monkeypatch: pytest.MonkeyPatch, what: str, value: object
+) -> None:
+    before = render.template_version()
+    with monkeypatch.context() as patch:
+        patch.setattr(what, value)
+        assert render.template_version() != before
+    assert render.template_version() == before
 
 
 def test_the_template_version_is_that_of_the_contents_alone(templates: Path) -> None:

@@ -85,6 +85,19 @@ def test_the_tags_of_a_cell_are_its_name_and_the_shortest_aliases(team: Workspac
     assert not set(team.tags(first)) & set(team.tags(second))
 
 
+def test_an_image_of_another_lock_never_gets_the_canonical_name(team: Workspace) -> None:
+    for cell in team.matrix.cells:
+        locked, other = team.tags(cell), team.tags(cell, locked=False)
+        assert other == (f"{locked[0]}-unlocked", *locked[1:])
+    every = [name for cell in team.matrix.cells for name in team.tags(cell)]
+    assert len(set(every)) == len(every) and not any(name.endswith("-unlocked") for name in every)
+
+
+def test_an_image_is_looked_for_by_its_canonical_name_first(team: Workspace) -> None:
+    for cell in team.matrix.cells:
+        assert team.image_names(cell) == (f"tfenv:{cell.name}", f"tfenv:{cell.name}-unlocked")
+
+
 def test_tags_are_of_the_matrix_own_repository(tmp_path: Path) -> None:
     text = small.matrices.changed("repository: tfenv", "repository: host:5000/team/tf")
     team = small.workspace(tmp_path, text)

@@ -53,7 +53,9 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def oci_files(layers: Sequence[bytes] = (b"layer one", b"layer two")) -> dict[str, bytes]:
+def oci_files(
+    layers: Sequence[bytes] = (b"layer one", b"layer two"), media_type: str = "application/layer"
+) -> dict[str, bytes]:
     """The members of an OCI archive."""
     files: dict[str, bytes] = {}
 
@@ -64,7 +66,7 @@ def oci_files(layers: Sequence[bytes] = (b"layer one", b"layer two")) -> dict[st
     def as_json(value: object) -> bytes:
         return json.dumps(value).encode()
 
-    stored = [{**put(layer), "mediaType": "application/layer"} for layer in layers]
+    stored = [{**put(layer), "mediaType": media_type} for layer in layers]
     config = {
         "architecture": "amd64",
         "os": "linux",
