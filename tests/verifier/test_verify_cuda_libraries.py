@@ -58,6 +58,27 @@ def test_each_library_tells_its_version(name: str, function: Function, version: 
     assert row.read(Fake(**{row.call: function})) == version
 
 
+def test_a_part_of_cudnn_tells_a_version_only_if_it_fits_the_others() -> None:
+    row = known("cudnn_ops_infer")
+    assert row is not None
+    fits, version = Function(0), Function(8904)
+    assert row.read(Fake(cudnnOpsInferVersionCheck=fits, cudnnGetVersion=version)) == (8, 9, 4)
+    with pytest.raises(OSError, match="error 4"):
+        row.read(Fake(cudnnOpsInferVersionCheck=Function(4), cudnnGetVersion=version))
+    silent = known("cudnn_heuristic")
+    assert silent is not None
+    assert silent.read(Fake()) == ()
+
+
+def test_a_row_says_which_copies_have_no_call() -> None:
+    rows = {row.name: row for row in KNOWN}
+    assert not rows["nvjitlink"].tells("12.2")
+    assert rows["nvjitlink"].tells("12.3")
+    assert rows["nvjitlink"].tells("")
+    assert not rows["cudnn_heuristic"].tells("12.5")
+    assert all(row.tells("11.0") for name, row in rows.items() if not row.silent and name != "nvjitlink")
+
+
 def test_a_call_that_fails_or_is_not_there_is_no_version() -> None:
     row = known("cudart")
     assert row is not None
@@ -90,7 +111,8 @@ def test_sonames_follow_the_cuda_version(name: str, cuda: str, expected: str) ->
 
 def test_rows_are_found_by_soname_and_strangers_are_not() -> None:
     assert known("anything", "libnvJitLink.so.12") is known("nvjitlink")
-    assert known("cudnn part", "libcudnn_ops_infer.so.8") is None
+    assert known("cudnn part", "libcudnn_ops_infer.so.8") is known("cudnn_ops_infer")
+    assert known("libcurl", "libcurl.so.4") is None
     assert len({row.name for row in KNOWN}) == len(KNOWN)
 
 

@@ -29,6 +29,7 @@ FULL: dict[str, Any] = {
     ],
     "env": {"NVIDIA_VISIBLE_DEVICES": "all"},
     "cuda_from": "wheels",
+    "cuda_folders": ["/opt/tfenv/cuda"],
     "record": {"exact": True},
     "keep": [{"what": "cffi/*.h", "why": "cffi compiles at run time"}],
     "something_new": 1,
@@ -39,7 +40,8 @@ def test_everything_is_read() -> None:
     declared = parse(FULL)
     assert declared.cell == FULL["cell"]
     assert (declared.compiled_cuda, declared.compiled_cudnn) == ("12.2", "8.9.4")
-    assert declared.compiled_nccl == "2.16.5"
+    assert (declared.compiled_nccl, declared.compiled_nccl_how) == ("2.16.5", "linked")
+    assert declared.cuda_folders == ("/opt/tfenv/cuda",)
     assert declared.libraries[0].version == "12.2.140"
     assert declared.libraries[1].version == ""
     assert declared.env == {"NVIDIA_VISIBLE_DEVICES": "all"}
@@ -65,6 +67,8 @@ def test_nothing_declared_is_a_foreign_image(tmp_path: Path) -> None:
         ({"libraries": [{"name": "cudart"}]}, "soname"),
         ({"compiled": "12.2"}, "compiled"),
         ({"env": []}, "env"),
+        ({"cuda_folders": "/opt"}, "cuda_folders"),
+        ({"cuda_folders": [""]}, "cuda_folders"),
     ],
 )
 def test_wrong_types_are_refused_with_the_key(data: Any, word: str) -> None:

@@ -19,6 +19,9 @@ def severities(report: Report) -> list[str]:
     [
         ({"NVIDIA_VISIBLE_DEVICES": "all", "OTHER": "1"}, ""),
         ({"NVIDIA_VISIBLE_DEVICES": "none"}, "'none'"),
+        ({"NVIDIA_VISIBLE_DEVICES": ""}, "''"),
+        ({"NVIDIA_VISIBLE_DEVICES": "0,"}, "'0,'"),
+        ({"NVIDIA_VISIBLE_DEVICES": "voided"}, "'voided'"),
         ({}, "not set"),
     ],
 )
@@ -27,6 +30,27 @@ def test_declared_variables_are_compared(environ: dict[str, str], wrong: str) ->
     environment.variables(OURS, environ, report)
     assert (report.status == "fail") == bool(wrong)
     assert all(wrong in f["message"] for f in report.findings)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "void",
+        "0",
+        "0,3",
+        "0:1",
+        "GPU-8a4ef2f0-0c5c-1d3d-5c1e-2a1c5f0d1e2b",
+        "MIG-8a4ef2f0-0c5c-1d3d-5c1e-2a1c5f0d1e2b",
+        "nvidia.com/gpu=0",
+    ],
+)
+def test_what_a_container_runtime_sets_is_said_not_failed(given: str) -> None:
+    report = Report()
+    environment.variables(OURS, {"NVIDIA_VISIBLE_DEVICES": given}, report)
+    assert severities(report) == ["info"]
+    other = Report()
+    environment.variables(Declared(cell="c", env={"NVIDIA_OTHER": "all"}), {"NVIDIA_OTHER": given}, other)
+    assert severities(other) == ["error"]
 
 
 def test_a_writable_home_passes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tfenv_verify import loader
 from tfenv_verify.checks import libraries
 from tfenv_verify.declared import Declared, Library
 from tfenv_verify.library_probe import mapped_path, probe
@@ -24,7 +25,7 @@ def inspect(
     report = Report()
 
     def opened(name: str, soname: str) -> dict[str, Any]:
-        return found("") if name == "cudnn part" else answer
+        return found("8.9.4") if name != library.name else answer
 
     libraries.inspect(declared, declared.compiled_cuda, [library], report, opened, folders)
     return report
@@ -93,10 +94,42 @@ def test_a_library_found_only_through_runpath_fails_ours_and_warns_for_foreign(
         assert "loader does not look" in report.findings[0]["message"]
 
 
-def test_a_library_without_version_call_is_said_not_failed() -> None:
-    report = inspect(OURS, CUDART, {"path": "/x", "version": "", "trouble": "it has no f"})
-    assert report.status == "pass"
+SILENT = {"path": "/x", "version": "", "trouble": "it has no f"}
+
+
+def test_a_library_that_tells_no_version_fails_a_cell_and_is_said_of_a_foreign_image() -> None:
+    report = inspect(OURS, CUDART, SILENT)
+    assert "libcudart.so.12 (/x) does not tell its version" in errors(report)
     assert report.findings[0]["evidence"] == "it has no f"
+    foreign = inspect(Declared(compiled_cuda="12.2"), CUDART, SILENT)
+    assert [f["severity"] for f in foreign.findings] == ["info"]
+
+
+def test_a_library_that_the_table_does_not_know_fails_a_cell() -> None:
+    assert "does not tell" in errors(inspect(OURS, Library("new", "libcunew.so.1"), SILENT))
+
+
+def test_a_copy_of_before_the_call_is_exempt_by_its_row() -> None:
+    jit = Library("nvJitLink", "libnvJitLink.so.12", "12.2.140", "nvidia-nvjitlink-cu12")
+    assert [f["severity"] for f in inspect(OURS, jit, SILENT).findings] == ["info"]
+    newer = Declared(cell="c", cuda="12.3", compiled_cuda="12.3")
+    assert "does not tell" in errors(inspect(newer, jit, SILENT))
+
+
+def test_a_part_of_cudnn_without_a_call_is_exempt_but_not_one_that_does_not_fit() -> None:
+    part = Library("cudnn_heuristic", "libcudnn_heuristic.so.9", "9.3.0.75")
+    assert inspect(OURS, part, found("")).findings == []
+    assert "does not tell" in errors(inspect(OURS, part, SILENT))
+    other = Library("cudnn_ops", "libcudnn_ops.so.9", "9.3.0.75")
+    assert "does not tell" in errors(inspect(OURS, other, found("")))
+
+
+def test_a_part_of_cudnn_is_of_the_locked_wheel() -> None:
+    part = Library("cudnn_ops_infer", "libcudnn_ops_infer.so.8", "8.9.7.29", "nvidia-cudnn-cu12")
+    report = Report()
+    libraries.inspect(OURS, "12.2", [CUDNN, part], report, lambda name, soname: found("8.9.4"))
+    assert "nvidia-cudnn-cu12 has 8.9.7.29" in errors(report)
+    assert len(report.facts["libraries"]) == 1 + 6
 
 
 def test_cupti_numbers_its_interface_not_its_release() -> None:
@@ -148,6 +181,6 @@ def test_mapped_files_are_matched_to_their_soname(files: list[str], expected: st
 
 
 def test_a_real_library_is_opened_in_a_clean_process() -> None:
-    result = libraries.open_in_clean_process("libc", "libc.so.6")
+    result = loader.open_in_clean_process("libc", "libc.so.6")
     assert "libc" in result["path"]
-    assert "missing" in libraries.open_in_clean_process("no", "libtfenv-no-such.so.1")
+    assert "missing" in loader.open_in_clean_process("no", "libtfenv-no-such.so.1")

@@ -55,6 +55,8 @@ def test_what_is_declared_passes() -> None:
         ({"with_cuda": False}, "built without CUDA"),
         ({"build_info": {"cuda_version": "11.8", "cudnn_version": "8"}}, "compiled for cuda 11.8"),
         ({"build_info": {"cuda_version": "12.2", "cudnn_version": "9"}}, "compiled for cudnn 9"),
+        ({"build_info": {"cudnn_version": "8"}}, "does not name cuda: nothing shows"),
+        ({"build_info": {"cuda_version": "12.2"}}, "does not name cudnn: nothing shows"),
     ],
 )
 def test_what_differs_fails(changes: dict[str, Any], words: str) -> None:
@@ -73,6 +75,11 @@ def test_a_tag_may_name_a_newer_cuda_of_the_same_major_version() -> None:
 
 def test_a_foreign_image_is_compared_with_nothing() -> None:
     report = compared(Declared(), with_cuda=False, build_info={})
+    assert [f["severity"] for f in report.findings] == ["info"]
+
+
+def test_a_foreign_build_that_does_not_name_its_cuda_is_only_said() -> None:
+    report = compared(Declared(compiled_cuda="12.2"), build_info={})
     assert [f["severity"] for f in report.findings] == ["info"]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .declared import Library
-from .versions import major_minor, text
+from .versions import major_minor, numbers, text
 
 Decode = Callable[[int], Any]
 Read = Callable[[Any], Any]
@@ -86,6 +86,22 @@ def _property(symbol: str) -> Read:
     return read
 
 
+def _part(check: str) -> Read:
+    """``status check()`` finds the part and those that it needs of one version; they tell it."""
+
+    version = _returned("cudnnGetVersion", _cudnn)
+
+    def read(library: Any) -> tuple[int, ...]:
+        _succeed(check, getattr(library, check)())
+        return tuple(version(library))
+
+    return read
+
+
+def _nothing(_library: Any) -> tuple[int, ...]:
+    return ()
+
+
 def _succeed(symbol: str, status: int) -> None:
     if status != 0:
         raise OSError(f"{symbol} returned error {status}")
@@ -102,6 +118,8 @@ class Known:
         read: reads the version from the loaded library.
         opened: whether every TensorFlow GPU build opens it itself (else it is loaded on demand).
         release: whether the number is a release; CUPTI's is only that of its interface.
+        since: the first CUDA whose copy has the call; empty for all.
+        silent: why no copy has such a call; ``read`` then gives nothing.
     """
 
     name: str
@@ -110,7 +128,36 @@ class Known:
     read: Read
     opened: bool = True
     release: bool = True
+    since: str = ""
+    silent: str = ""
 
+    def tells(self, cuda: str) -> bool:
+        """Whether the copy of a CUDA ``major.minor`` has the call: of an unknown one it has to."""
+        old = self.since and numbers(cuda) and major_minor(cuda) < numbers(self.since)
+        return not (old or self.silent)
+
+
+# What libcudnn.so.N itself opens on demand, so that a missing one shows only at the first use; with
+# the call that finds it and the parts that it needs of one version, where there is one.
+CUDNN_PARTS: dict[int, dict[str, str]] = {
+    8: {
+        "ops_infer": "cudnnOpsInferVersionCheck",
+        "ops_train": "cudnnOpsTrainVersionCheck",
+        "cnn_infer": "cudnnCnnInferVersionCheck",
+        "cnn_train": "cudnnCnnTrainVersionCheck",
+        "adv_infer": "cudnnAdvInferVersionCheck",
+        "adv_train": "cudnnAdvTrainVersionCheck",
+    },
+    9: {
+        "graph": "cudnnGraphVersionCheck",
+        "ops": "cudnnOpsVersionCheck",
+        "cnn": "cudnnCnnVersionCheck",
+        "adv": "cudnnAdvVersionCheck",
+        "heuristic": "",
+        "engines_precompiled": "",
+        "engines_runtime_compiled": "",
+    },
+}
 
 KNOWN: tuple[Known, ...] = (
     Known(
@@ -180,6 +227,7 @@ KNOWN: tuple[Known, ...] = (
         "nvJitLinkVersion",
         _two("nvJitLinkVersion"),
         opened=False,
+        since="12.3",  # XLA says the same of it: stream_executor/cuda/nvjitlink.h
     ),
     Known(
         "cupti",
@@ -198,21 +246,14 @@ KNOWN: tuple[Known, ...] = (
     ),
     # Its soname follows cuDNN's own major version, not CUDA's.
     Known("cudnn", {}, "cudnnGetVersion", _returned("cudnnGetVersion", _cudnn)),
-)
-
-# What libcudnn.so.N itself opens on demand, so that a missing one shows only at the first use.
-CUDNN_PARTS: dict[int, tuple[str, ...]] = {
-    8: ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train"),
-    9: (
-        "graph",
-        "ops",
-        "cnn",
-        "adv",
-        "heuristic",
-        "engines_precompiled",
-        "engines_runtime_compiled",
+    *(
+        Known(f"cudnn_{name}", {}, check, _part(check), opened=False)
+        if check
+        else Known(f"cudnn_{name}", {}, "no call", _nothing, opened=False, silent="cuDNN gives it none")
+        for parts in CUDNN_PARTS.values()
+        for name, check in parts.items()
     ),
-}
+)
 
 
 def known(name: str, soname: str = "") -> Known | None:
@@ -239,4 +280,4 @@ def wanted_by_default(cuda: str, cudnn_major: int) -> tuple[Library, ...]:
 
 def cudnn_parts(major: int) -> tuple[str, ...]:
     """The sonames of cuDNN's own parts; empty before cuDNN 8, which was one file."""
-    return tuple(f"libcudnn_{part}.so.{major}" for part in CUDNN_PARTS.get(major, ()))
+    return tuple(f"libcudnn_{part}.so.{major}" for part in CUDNN_PARTS.get(major, {}))

@@ -26,6 +26,8 @@ class Declared:
     """The declaration. A foreign image declares nothing: every field is empty.
 
     ``cuda`` and ``cudnn`` are what the tag says; ``compiled_*`` what the wheel was compiled for.
+    ``compiled_nccl_how`` is ``linked`` (in) or ``loaded`` (from outside).
+    ``cuda_folders`` are where all CUDA libraries are that the process may load; empty: anywhere.
     ``keep`` holds globs under site-packages of files that are kept on purpose.
     """
 
@@ -38,9 +40,11 @@ class Declared:
     compiled_cuda: str = ""
     compiled_cudnn: str = ""
     compiled_nccl: str = ""
+    compiled_nccl_how: str = ""
     libraries: tuple[Library, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     cuda_from: str = ""
+    cuda_folders: tuple[str, ...] = ()
     record_exact: bool = False
     keep: tuple[str, ...] = ()
 
@@ -60,6 +64,7 @@ def parse(data: Any) -> Declared:
     if top.get("format", FORMAT) != FORMAT:
         raise UsageError(f"declared.json has format {top['format']!r}; this suite reads format {FORMAT}")
     compiled = _object(top.get("compiled"), "compiled")
+    nccl = _object(compiled.get("nccl"), "compiled.nccl")
     return Declared(
         cell=_text(top, "cell"),
         image=_text(top, "image"),
@@ -69,10 +74,12 @@ def parse(data: Any) -> Declared:
         cudnn=_text(top, "cudnn"),
         compiled_cuda=_text(compiled, "cuda"),
         compiled_cudnn=_text(compiled, "cudnn"),
-        compiled_nccl=_text(_object(compiled.get("nccl"), "compiled.nccl"), "version"),
+        compiled_nccl=_text(nccl, "version"),
+        compiled_nccl_how=_text(nccl, "how"),
         libraries=tuple(_library(item) for item in _list(top, "libraries")),
         env={key: str(value) for key, value in _object(top.get("env"), "env").items()},
         cuda_from=_text(top, "cuda_from"),
+        cuda_folders=_texts(top, "cuda_folders"),
         record_exact=bool(_object(top.get("record"), "record").get("exact", False)),
         keep=tuple(_rule(item) for item in _list(top, "keep")),
     )
@@ -125,6 +132,13 @@ def _text(entry: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"declared.json: {key} should be a string, not {value!r}")
     return value
+
+
+def _texts(entry: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = _list(entry, key)
+    if not all(isinstance(item, str) and item for item in value):
+        raise UsageError(f"declared.json: {key} should hold strings, not {value!r}")
+    return tuple(value)
 
 
 def _list(entry: dict[str, Any], key: str) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import runpy
 import sys
@@ -51,6 +52,21 @@ def build_info(path: Iterable[str] | None = None) -> dict[str, Any]:
         if os.path.isfile(source):
             return dict(runpy.run_path(source).get("build_info", {}))
     return {}
+
+
+def tensorflow_libraries(path: Iterable[str] | None = None) -> list[str]:
+    """The files that hold TensorFlow's own code (before 2.12: the last one all of it)."""
+    patterns = (
+        "libtensorflow_cc.so*",
+        "libtensorflow_framework.so*",
+        "python/_pywrap_tensorflow_internal.so",
+    )
+    for folder in python_folders(path):
+        top = os.path.join(glob.escape(folder), "tensorflow")
+        found = [name for pattern in patterns for name in sorted(glob.glob(os.path.join(top, pattern)))]
+        if found:
+            return sorted({os.path.realpath(name) for name in found})
+    return []
 
 
 def walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:

@@ -16,6 +16,7 @@ from . import (
     libraries,
     mixed_precision,
     multi_gpu,
+    nccl,
     pip_check,
     ptxas,
     pyc,
@@ -67,6 +68,7 @@ _FULL = ("full",)
 CHECKS: tuple[Check, ...] = (
     Check("tensorflow", tensorflow.check, "any", 180, _BOTH),
     Check("libraries", libraries.check, "any", 180, _BOTH),
+    Check("nccl", nccl.check, "any", 120, _BOTH),
     Check("second_cuda", second_cuda.check, "any", 60, _BOTH),
     Check("ptxas", ptxas.check, "any", 60, _BOTH),
     Check("environment", environment.check, "any", 30, _BOTH),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..context import Context
-from ..library_probe import mapped_files
 from ..protocol import Report
+from ._loaded import compare_loaded
 from ._numeric import grow_memory, on_both, some
 from .gpu_kernels import judge
 
 
-def check(_context: Context, report: Report) -> None:
+def check(context: Context, report: Report) -> None:
     """A convolution and its gradient give on the GPU what they give on the CPU."""
     import tensorflow as tf
 
@@ -32,7 +32,5 @@ def check(_context: Context, report: Report) -> None:
         difference, seconds, device = on_both(tf, compute)
         report.facts["first_call_seconds"][name] = seconds
         judge(name, difference, device, report)
-    loaded = [path for path in mapped_files() if "libcudnn" in path]
-    report.facts["mapped_cudnn_files"] = loaded
-    if not loaded:
+    if not any("libcudnn" in path for path in compare_loaded(context.declared, report)):
         report.error("a convolution ran on the GPU, but no cuDNN is in the process")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Mapping
 
 from ..context import Context
 from ..declared import Declared
 from ..places import writable
 from ..protocol import Report
+
+# A container runtime sets this one to what it gives: `void` where devices come by CDI, else a list.
+# https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
+_BY_RUNTIME = "NVIDIA_VISIBLE_DEVICES"
+_DEVICE = r"(all|\d+(:\d+)?|(GPU|MIG)-[\w/-]+|nvidia\.com/\w+=[\w:/-]+)"
+_GIVEN = re.compile(rf"void|{_DEVICE}(,{_DEVICE})*")
 
 
 def check(context: Context, report: Report) -> None:
@@ -29,7 +36,11 @@ def variables(declared: Declared, environ: Mapping[str, str], report: Report) ->
     """Each declared variable has its declared value."""
     for name, wanted in sorted(declared.env.items()):
         got = environ.get(name)
-        if got != wanted:
+        if got == wanted:
+            continue
+        if name == _BY_RUNTIME and got is not None and _GIVEN.fullmatch(got):
+            report.info(f"{name} is {got!r}, set by the container runtime; {wanted!r} is declared")
+        else:
             report.error(
                 f"{name} is {'not set' if got is None else repr(got)}; {wanted!r} is declared",
                 remedy=f"run without -e {name} and without env -i, or rebuild the image",

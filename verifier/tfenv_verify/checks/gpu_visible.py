@@ -7,9 +7,9 @@ from typing import Any
 
 from ..context import Context
 from ..gpu import BROKEN, Gpu
-from ..library_probe import mapped_files
 from ..protocol import Report
 from ..stderr_tee import stderr_copied
+from ._loaded import compare_loaded
 
 _COMPLAINTS = (
     "Could not find cuda drivers",
@@ -37,7 +37,11 @@ def check(context: Context, report: Report) -> None:
         devices = [device.name for device in tf.config.list_physical_devices("GPU")]
         where, value = product(tf) if devices else ("", 0.0)
     report.facts["tensorflow_gpus"] = devices
-    report.facts["mapped_cuda_files"] = [f for f in mapped_files() if "/libcu" in f]
+    if not compare_loaded(context.declared, report) and devices:
+        (report.info if context.declared.foreign else report.error)(
+            "TensorFlow uses a GPU, but no CUDA library is in the process: its CUDA is linked in",
+            remedy="install TensorFlow's own wheel: rebuild the image from its lock",
+        )
     judge(context.gpu, devices, where, value, log.lines_with(*_COMPLAINTS), report)
 
 

@@ -1,26 +1,22 @@
 """Every CUDA library that TensorFlow opens: found, and the version that was compiled and declared.
 
-Each one is opened in a clean process of its own with an empty environment: a library that another
-has already loaded, or LD_LIBRARY_PATH points to, would be found whatever the loader knows.
+Each one is opened in a clean process of its own: what it finds is compared with what TensorFlow's
+own process has loaded by the checks that import TensorFlow.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Iterable
+from typing import Any, Iterable
 
 from ..context import Context
 from ..cuda_libraries import cudnn_parts, known, wanted_by_default
 from ..declared import Declared, Library
+from ..loader import Probe, open_in_clean_process, search
 from ..places import build_info, wheel_library_folders
 from ..protocol import NotRunError, Report
-from ..runner import run_child, signal_name, suite_command
 from ..versions import agree, major_minor, numbers, text
-
-_SECONDS_EACH = 60.0
-Probe = Callable[[str, str], "dict[str, Any]"]
 
 
 def check(context: Context, report: Report) -> None:
@@ -41,6 +37,24 @@ def by_build(info: dict[str, Any]) -> tuple[Library, ...]:
     return wanted_by_default(cuda, cudnn[0] if cudnn else 0) if numbers(cuda) else ()
 
 
+def libraries_of(declared: Declared, info: dict[str, Any]) -> list[Library]:
+    """The declared libraries, or those of such a build, with the parts that cuDNN opens itself."""
+    return with_parts(declared.libraries or by_build(info))
+
+
+def with_parts(libraries: Iterable[Library]) -> list[Library]:
+    """The libraries, and after them cuDNN's own parts."""
+    named = list(libraries)
+    sonames = {library.soname for library in named}
+    return named + [
+        Library(part[3:].split(".so")[0], part)
+        for library in named
+        if library.name == "cudnn"
+        for part in cudnn_parts(_soname_major(library.soname))
+        if part not in sonames
+    ]
+
+
 def inspect(
     declared: Declared,
     compiled_cuda: str,
@@ -50,30 +64,13 @@ def inspect(
     wheel_folders: Iterable[str] = (),
 ) -> None:
     """Open each library and compare. ``probe`` takes a name and a soname (or a path)."""
-    libraries = list(wanted)
-    parts = [
-        Library("cudnn part", part)
-        for library in libraries
-        if library.name == "cudnn"
-        for part in cudnn_parts(_soname_major(library.soname))
-    ]
-    folders = list(wheel_folders)
-
-    def find(library: Library) -> tuple[Library, dict[str, Any]]:
-        found = probe(library.name, library.soname)
-        if "missing" in found:
-            for path in (os.path.join(folder, library.soname) for folder in folders):
-                if os.path.exists(path):
-                    found = dict(probe(library.name, path), unlisted=found["missing"])
-                    break
-        return library, found
-
+    libraries, folders = with_parts(wanted), list(wheel_folders)
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(find, libraries + parts))
+        answers = list(pool.map(lambda library: (library, search(library, probe, folders)), libraries))
     report.facts["libraries"] = {}
-    for library, found in results:
+    for library, found in answers:
         report.facts["libraries"][library.soname] = found
-        if judge_found(declared, library, found, report) and library.name != "cudnn part":
+        if judge_found(declared, library, found, report):
             judge_version(declared, compiled_cuda, library, found, report)
 
 
@@ -111,8 +108,18 @@ def judge_version(
     """The library's own version against the locked wheel, the tag, and what was compiled for."""
     row = known(library.name, library.soname)
     loaded = str(found.get("version", ""))
+    if not loaded and row is not None and row.silent and not found.get("trouble"):
+        return
     if not loaded:
-        report.info(f"{library.soname} does not tell its version", str(found.get("trouble", "")))
+        cuda = declared.cuda or compiled_cuda
+        fails = not declared.foreign and (row is None or row.tells(cuda))
+        (report.error if fails else report.info)(
+            f"{library.soname} ({found.get('path', '')}) does not tell its version",
+            str(found.get("trouble", "")),
+            "it is not the library of that name, or the suite's table of libraries needs a row for it"
+            if fails
+            else "",
+        )
         return
     if row is None or not row.release:
         return
@@ -158,30 +165,6 @@ def _cudnn_rule(tag: str, compiled: str, loaded: str, where: str, report: Report
             f"{where}; TensorFlow was compiled with cuDNN {compiled} and refuses this one",
             remedy=f"use cuDNN {text(need)} or a newer {need[0]}.x",
         )
-
-
-def open_in_clean_process(name: str, soname: str) -> dict[str, Any]:
-    """Open one library in a process with an empty environment; a crash counts as missing."""
-    ended = run_child(
-        suite_command("--probe-library", name, soname, isolated=True),
-        _SECONDS_EACH,
-        env={},
-        own_group=False,
-    )
-    try:
-        found = json.loads(ended.result.decode("utf-8"))
-        if isinstance(found, dict) and ended.returncode == 0:
-            return found
-    except ValueError:
-        pass
-    if ended.timed_out:
-        return {"missing": f"opening it had not ended after {ended.seconds:.0f} s"}
-    how = (
-        f"killed by {signal_name(-ended.returncode)}"
-        if ended.returncode < 0
-        else f"exit code {ended.returncode}"
-    )
-    return {"missing": f"opening it ended the process ({how}): {ended.tail}"}
 
 
 def _soname_major(soname: str) -> int:

@@ -1,13 +1,16 @@
-"""Installed files are those that each wheel's RECORD names: all there, none changed."""
+"""Installed files are those that each wheel's RECORD names: all there, none changed, no others."""
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Iterable
 
 from ..context import Context
+from ..declared import Declared
 from ..distributions import Distribution, Entry, digest, installed, normalized, record
 from ..places import site_folders, walk
 from ..protocol import Report, shorten
@@ -15,13 +18,31 @@ from ..protocol import Report, shorten
 _THREADS = min(8, (os.cpu_count() or 1) + 1)
 
 
-def check(_context: Context, report: Report) -> None:
+_NOTHING = Declared()
+# What is in no RECORD and right nevertheless, relative to the virtual environment's folder; where
+# the second is True, only as a link.
+_VENV: tuple[tuple[str, bool], ...] = (
+    ("pyvenv.cfg", False),
+    ("bin/activate", False),
+    ("bin/activate.*", False),
+    ("bin/Activate.ps1", False),
+    ("bin/python*", True),
+    ("lib64", True),
+)
+
+
+def check(context: Context, report: Report) -> None:
     """Every installed file has the hash and size that its wheel's RECORD says."""
-    inspect(site_folders(), report)
+    prefix = os.path.realpath(sys.prefix) if sys.prefix != sys.base_prefix else ""
+    inspect(site_folders(), report, context.declared, prefix)
 
 
-def inspect(sites: Iterable[str], report: Report) -> None:
-    """Compare all distributions in these folders with their RECORDs, both ways."""
+def inspect(sites: Iterable[str], report: Report, declared: Declared = _NOTHING, prefix: str = "") -> None:
+    """Compare all distributions in these folders with their RECORDs, both ways.
+
+    Args:
+        prefix: the folder of the virtual environment, if it is one.
+    """
     folders = list(sites)
     dists = installed(folders)
     twice(dists, report)
@@ -33,13 +54,19 @@ def inspect(sites: Iterable[str], report: Report) -> None:
             bare.append(dist.label)
         owned += [(dist, entry) for entry in entries or ()]
     if bare:
-        report.info(
+        (report.info if declared.foreign else report.error)(
             f"{len(bare)} distributions have no RECORD: nothing can be said about their files",
             shorten(bare),
+            "install them as wheels: rebuild the image from its lock",
         )
     report.facts["distributions"] = len(dists)
     hashes(owned, report)
-    strangers(folders, [entry.path for _, entry in owned], report)
+    recorded = [entry.path for _, entry in owned]
+    if declared.record_exact:
+        unhashed(owned, report)
+        unrecorded(folders, prefix, recorded, report)
+    else:
+        strangers(folders, recorded, report)
 
 
 def twice(dists: Iterable[Distribution], report: Report) -> None:
@@ -98,9 +125,7 @@ def trouble(entry: Entry) -> str:
 
 def strangers(folders: Iterable[str], recorded: Iterable[str], report: Report) -> None:
     """Files in package folders that no RECORD names: overlays, patches, leftovers."""
-    known = {
-        os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in _distinct(recorded)
-    }
+    known = _resolved(recorded)
     found: list[str] = []
     for site in folders:
         packages = {
@@ -125,5 +150,75 @@ def strangers(folders: Iterable[str], recorded: Iterable[str], report: Report) -
         )
 
 
-def _distinct(paths: Iterable[str]) -> list[str]:
-    return sorted(set(paths))
+def unhashed(owned: Iterable[tuple[Distribution, Entry]], report: Report) -> None:
+    """Each RECORD has a hash for every file but itself and byte code."""
+    found = [
+        entry.path
+        for dist, entry in owned
+        if not entry.digest
+        and not entry.path.endswith(".pyc")
+        and entry.path != os.path.join(dist.info, "RECORD")
+    ]
+    if found:
+        report.error(
+            f"{len(found)} files have no hash in their RECORD: nobody would see that they are changed",
+            shorten(sorted(found)),
+            "rebuild the image from its lock",
+        )
+
+
+def unrecorded(folders: Iterable[str], prefix: str, recorded: Iterable[str], report: Report) -> None:
+    """In an exact image every file of the environment is in a RECORD, but for the environment's own."""
+    sites = list(folders)
+    tops = [*sites, *([prefix] if prefix else [])]
+    known = _resolved(recorded)
+    found = [
+        path
+        for top in tops
+        if not any(top.startswith(other + os.sep) for other in tops)
+        for path in _files_and_links(top)
+        if path not in known and not _own(path, sites, prefix)
+    ]
+    report.facts["unrecorded_files"] = len(found)
+    if found:
+        report.error(
+            f"{len(found)} files are in no RECORD; first: {found[0]}",
+            shorten(found),
+            "rebuild the image from its lock; what it shall have besides, install as a wheel",
+        )
+
+
+def _files_and_links(top: str) -> Iterable[str]:
+    """All files, and the links to folders, which are not followed."""
+    for folder, inner, files in walk(top):
+        yield from (os.path.join(folder, name) for name in files)
+        yield from (path for path in (os.path.join(folder, name) for name in inner) if os.path.islink(path))
+
+
+def _own(path: str, sites: list[str], prefix: str) -> bool:
+    """Byte code, which the check ``pyc`` looks at, and what makes the environment one."""
+    folder, name = os.path.split(path)
+    if os.path.basename(folder) == "__pycache__":
+        return name.endswith(".pyc")
+    if folder in sites and name == "nvidia":
+        return os.path.islink(path) and os.path.dirname(os.path.realpath(path)) in sites
+    if folder in sites and name == "tfenv-cuda.pth":
+        return _only_names(path, sites)
+    relative = os.path.relpath(path, prefix) if prefix else os.pardir
+    return any(
+        fnmatch.fnmatchcase(relative, pattern)
+        and relative.count("/") == pattern.count("/")
+        and os.path.islink(path) >= link
+        for pattern, link in _VENV
+    )
+
+
+def _only_names(path: str, sites: list[str]) -> bool:
+    """Whether a .pth names only folders that were looked at: it can hold code, too."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return all(os.path.realpath(line.strip()) in sites for line in stream if line.strip())
+
+
+def _resolved(paths: Iterable[str]) -> set[str]:
+    """The paths with their folders' links followed, but not their own."""
+    return {os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in set(paths)}

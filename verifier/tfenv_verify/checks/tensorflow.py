@@ -11,6 +11,7 @@ from ..context import Context
 from ..declared import Declared
 from ..protocol import Report
 from ..versions import agree
+from ._loaded import compare_loaded
 
 
 def check(context: Context, report: Report) -> None:
@@ -41,6 +42,7 @@ def check(context: Context, report: Report) -> None:
     started = time.monotonic()
     compute(tf, report)
     report.facts["compute_seconds"] = round(time.monotonic() - started, 2)
+    compare_loaded(context.declared, report)
 
 
 def compare(
@@ -78,7 +80,11 @@ def compare(
                 remedy="the declaration is wrong: read the wheel again (tfenv lock)",
             )
         elif wanted and with_cuda and not built:
-            report.info(f"TensorFlow's build information does not name {what}")
+            (report.info if declared.foreign else report.error)(
+                f"TensorFlow's build information does not name {what}: "
+                f"nothing shows that it was compiled for {what} {wanted}",
+                remedy="the wheel is not the declared release: rebuild the image from its lock",
+            )
     built = str(build_info.get("cuda_version", ""))
     if declared.cuda and built and built.split(".")[0] != declared.cuda.split(".")[0]:
         report.error(

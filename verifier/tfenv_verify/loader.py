@@ -1,0 +1,51 @@
+"""Ask the dynamic loader for a library, in a clean process: which file, and which version.
+
+Clean: a library that another has already loaded, or that LD_LIBRARY_PATH points to, would be found
+whatever the loader's configuration says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Iterable
+
+from .declared import Library
+from .runner import run_child, signal_name, suite_command
+
+_SECONDS_EACH = 60.0
+Probe = Callable[[str, str], "dict[str, Any]"]
+
+
+def open_in_clean_process(name: str, soname: str) -> dict[str, Any]:
+    """Open one library in a process with an empty environment; a crash counts as missing."""
+    ended = run_child(
+        suite_command("--probe-library", name, soname, isolated=True),
+        _SECONDS_EACH,
+        env={},
+        own_group=False,
+    )
+    try:
+        found = json.loads(ended.result.decode("utf-8"))
+        if isinstance(found, dict) and ended.returncode == 0:
+            return found
+    except ValueError:
+        pass
+    if ended.timed_out:
+        return {"missing": f"opening it had not ended after {ended.seconds:.0f} s"}
+    how = (
+        f"killed by {signal_name(-ended.returncode)}"
+        if ended.returncode < 0
+        else f"exit code {ended.returncode}"
+    )
+    return {"missing": f"opening it ended the process ({how}): {ended.tail}"}
+
+
+def search(library: Library, probe: Probe, wheel_folders: Iterable[str]) -> dict[str, Any]:
+    """What ``probe`` finds by soname, or else in a wheel's folder, with ``unlisted`` as the reason."""
+    found = probe(library.name, library.soname)
+    if "missing" in found:
+        for path in (os.path.join(folder, library.soname) for folder in wheel_folders):
+            if os.path.exists(path):
+                return dict(probe(library.name, path), unlisted=found["missing"])
+    return found
