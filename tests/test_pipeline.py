@@ -390,7 +390,6 @@ FAILURES: dict[str, tuple[Arrange, int, str]] = {
     "the engine goes away": (_mode("engine-lost"), 4, "engine went away"),
     "another digest": (_mode("other-digest"), 1, "the builder said"),
     "Ctrl-C": (_at("tfenv.buildx.run_build", KeyboardInterrupt()), 130, "interrupted"),
-    "SIGTERM": (_at("tfenv.buildx.run_build", buildx.Terminated()), 130, "interrupted"),
     "Ctrl-C while staging": (
         _at("tfenv.rootfs.write_essential_tar", KeyboardInterrupt()),
         130,
@@ -433,7 +432,7 @@ def test_one_message_a_code_and_no_tag_moved(
     assert here.leftovers() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_build_that_is_ended_from_outside(
     here: Place, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

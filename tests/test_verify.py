@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from test_container import all_containers, built
+from tfenv import cli
 from tfenv.container import Ended, ProgramMissingError
 from tfenv.engine import Completed, Engine
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
@@ -258,7 +259,7 @@ def test_timeout_without_python_tries_python3():
 
 
 def test_a_container_that_hangs_is_killed_from_outside(monkeypatch):
-    monkeypatch.setattr("tfenv.verify._GRACE", 0)
+    monkeypatch.setattr("tfenv.verify.running._GRACE", 0)
     killed = threading.Event()
     fake = Fake(check("a"), end("pass"), status=137, before=lambda: killed.wait(20))
     fake.kill = lambda: (fake.pieces.clear(), killed.set())
@@ -266,10 +267,10 @@ def test_a_container_that_hangs_is_killed_from_outside(monkeypatch):
     assert killed.is_set() and report.verdict == "fail"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_removes_the_container_and_the_folder(number):
     fake = Fake(check("a"), before=lambda: os.kill(os.getpid(), number))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), cli.stoppable():
         verify(fake)
     assert fake.removed == 1 and not fake.folder.exists()
 

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     try:
-        with _stoppable() as stopped:
+        with stoppable() as stopped:
             return _run(argv, stopped)
     except BrokenPipeError:
         # The reader of stdout is gone (`| head`): no more output, also not at interpreter exit.
@@ -120,7 +120,7 @@ def _run(argv: Sequence[str] | None, came: list[int]) -> int:
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[list[int]]:
+def stoppable() -> Iterator[list[int]]:
     """A kill, or a terminal that is closed, gets to clean up like Ctrl-C; gives the signals that came."""
     came: list[int] = []
 

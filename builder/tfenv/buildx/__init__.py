@@ -3,8 +3,6 @@
 The Docker SDK cannot speak to BuildKit: https://github.com/docker/docker-py/issues/2230
 """
 
-from ._bridge import Terminated as Terminated
-from ._bridge import terminable as terminable
 from .argv import EXPORT, PLATFORM, PROXY_ARGS, build_argv, client_env
 from .diagnosis import BuildError, explain
 from .run import BuildResult, run_build

@@ -1,0 +1,73 @@
+"""Verify one image, from mounting the suite to the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tfenv.container import Bind, Spec
+from tfenv.errors import NotReadyError, UsageError
+from tfenv.report import Check, Host, Report
+
+from .judging import judge
+from .plan import Plan, plan_of
+from .running import FOLDER, Start, commands, run_first
+from .suite import Suite, mounted, pack, suite_hash
+
+
+def verify_image(
+    ref: str,
+    declared: Mapping[str, Any],
+    *,
+    digest: str | None,
+    host: Host,
+    start: Start,
+    suite: Suite = "smoke",
+    gpus: bool = False,
+    timeout: int | None = None,
+    endpoint: str = "",
+    packed: bytes | None = None,
+    plan_of: Callable[[bytes, Suite], Plan] = plan_of,
+    on_check: Callable[[Check], None] = lambda _check: None,
+    clock: Callable[[], float] = time.time,
+) -> Report:
+    """Verify the image ``ref``, whose manifest has ``digest`` (None: it is not here).
+
+    Args:
+        start: runs a container: ``Containers.container``.
+        gpus: give it all GPUs. timeout: seconds for the whole suite, else what its plan says.
+        endpoint: the engine's; the suite is mounted from this machine, so it must be local.
+        on_check: gets each check as it ends.
+
+    Raises:
+        UsageError: no such image. NotReadyError: the engine cannot run it here.
+    """
+    if digest is None:
+        raise UsageError(f"there is no image {ref} here", remedy=f"run `tfenv build {ref}`")
+    if endpoint.startswith(("tcp://", "ssh://", "http://", "https://")):
+        raise NotReadyError(
+            f"the engine at {endpoint} does not see this machine's files",
+            remedy="run `tfenv verify` on the machine of the engine",
+        )
+    code = pack() if packed is None else packed
+    plan = plan_of(code, suite)
+    limit = plan.limit if timeout is None else timeout
+    began = clock()
+    with mounted(code, declared) as folder:
+        spec = Spec(image=ref, gpus=gpus, binds=(Bind(folder, FOLDER),))
+        outcome, ended, stderr = run_first(start, spec, commands(limit, suite), limit, on_check)
+    verdict, outcome = judge(outcome, ended, stderr, limit, plan)
+    return Report(
+        image=ref,
+        digest=digest,
+        suite=suite,
+        suite_hash=suite_hash(code, suite, declared),
+        verdict=verdict,
+        host=host,
+        checks=tuple(outcome.checks),
+        started=round(began * 1000),
+        seconds=round(clock() - began, 3),
+        reason=outcome.reason if verdict == "unverified" else "",
+        facts=outcome.facts,
+    )

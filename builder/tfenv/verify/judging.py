@@ -1,0 +1,88 @@
+"""The verdict on what the suite said and how it ended. Fails closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+from tfenv.container import Ended
+from tfenv.report import Check, Finding, Verdict
+
+from .plan import Plan
+from .protocol import Outcome
+
+NO_GPU = "no GPU"  # the verifier's reason for what needs one
+
+
+def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -> tuple[Verdict, Outcome]:
+    """The verdict, and the outcome with a failed check added where the suite broke off.
+
+    A pass needs all of: the suite's own word for it, exit status 0, exactly the checks of ``plan``,
+    a result of each, one that passed, none that failed, and of those not run only what the plan accepts.
+    """
+    states = [check.status for check in outcome.checks]
+    if outcome.verdict not in ("pass", "fail", "unverified"):
+        return "fail", _broke_off(outcome, _why_ended(ended, limit), stderr)
+    if outcome.verdict == "fail" or "fail" in states:
+        if "fail" not in states:
+            return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr)
+        return "fail", outcome
+    if lost := set(outcome.planned) - {check.name for check in outcome.checks}:
+        return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr)
+    expected = {"pass": 0, "unverified": 3}[outcome.verdict]
+    if ended.status != expected:
+        why = f"the suite said {outcome.verdict} but ended with exit status {ended.status}"
+        return "fail", _broke_off(outcome, why, stderr)
+    if doubts := [*_not_run(outcome, plan), *_not_planned(outcome, plan)]:
+        outcome.reason = outcome.reason or "; ".join(doubts)
+        return "unverified", outcome
+    if "pass" not in states:
+        outcome.reason = outcome.reason or "no check was run"
+        return "unverified", outcome
+    if outcome.verdict == "unverified":
+        outcome.reason = outcome.reason or "the suite does not say why"
+    return cast(Verdict, outcome.verdict), outcome
+
+
+def _not_run(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """Why what was not run leaves the image unverified; no GPU is said once for all checks."""
+    left = [
+        check
+        for check in outcome.checks
+        if check.status == "not-run" and check.reason not in plan.accepted.get(check.name, ())
+    ]
+    if any(check.reason == NO_GPU for check in left):
+        yield NO_GPU
+    for check in left:
+        if check.reason != NO_GPU:
+            yield f"{check.name} was not run: {check.reason or 'no reason is given'}"
+
+
+def _not_planned(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """What the suite in the container left out of its plan, or out of its results."""
+    ran = {check.name for check in outcome.checks}
+    if left := [name for name in plan.names if name not in outcome.planned or name not in ran]:
+        yield f"the suite did not plan {', '.join(left)}"
+    if strange := sorted((ran | set(outcome.planned)) - set(plan.names)):
+        yield f"the suite has unknown checks: {', '.join(strange)}"
+
+
+def _why_ended(ended: Ended, limit: int) -> str:
+    if ended.out_of_memory:
+        return "the kernel ended the suite: out of memory"
+    if ended.status in (124, 137):
+        return f"the suite did not end within {limit} s, or was killed (exit status {ended.status})"
+    return f"the suite ended without a verdict (exit status {ended.status})"
+
+
+def _broke_off(outcome: Outcome, why: str, stderr: str) -> Outcome:
+    evidence = "\n".join([*outcome.strays[-10:], *stderr.splitlines()[-20:]])
+    finding = Finding(
+        severity="error",
+        message=why,
+        evidence=evidence,
+        remedy="run the image by hand: `docker run --rm -it IMAGE python -c 'import tensorflow'`",
+    )
+    broken = Check(name="suite", status="fail", findings=(finding,))
+    return replace(outcome, checks=[*outcome.checks, broken])

@@ -1,0 +1,98 @@
+"""Run the suite in a container, whatever the image has to start it with, and not for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Protocol
+
+from tfenv.container import Ended, Output, ProgramMissingError, Spec
+from tfenv.report import Check
+
+from .protocol import Outcome, take
+
+FOLDER = "/tfenv"  # where the suite is mounted
+_GRACE = 30  # seconds that the limit inside the container has to act before the host kills it
+_STDERR_KEPT = 64 * 1024  # bytes
+_LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line of stdout is no event
+
+# How to start the suite: with a time limit inside the container where the image has `timeout`.
+# 127 is what `timeout` says when the image has no such Python.
+_LIMIT = ("timeout", "-k", "10")
+_PYTHONS = ("python", "python3")
+
+
+class Container(Protocol):
+    """A started container, as ``container.Running``."""
+
+    def output(self) -> Iterator[Output]:
+        """Its output in pieces, to its end."""
+        ...
+
+    def wait(self) -> Ended:
+        """How it ended."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+        ...
+
+
+Start = Callable[[Spec], AbstractContextManager[Container]]
+
+
+def commands(limit: int, suite: str) -> list[tuple[str, ...]]:
+    """The ways to start the suite, best first; ``limit`` in seconds."""
+    arguments = (f"{FOLDER}/verify.pyz", "--declared", f"{FOLDER}/declared.json", "--suite", suite)
+    bare = [(python, "-B", *arguments) for python in _PYTHONS]
+    return [*((*_LIMIT, str(limit), *command) for command in bare), *bare]
+
+
+def run_first(
+    start: Start,
+    spec: Spec,
+    ways: Sequence[tuple[str, ...]],
+    limit: int,
+    on_check: Callable[[Check], None],
+) -> tuple[Outcome, Ended, str]:
+    """The outcome of the first way that starts; the image may lack `timeout` or `python`."""
+    last = (Outcome(), Ended(127), "")
+    for way in ways:
+        entry = replace(spec, entrypoint=way[:1], command=way[1:])
+        try:
+            outcome, ended, stderr = _attempt(start, entry, limit, on_check)
+        except ProgramMissingError as error:
+            last = (Outcome(), Ended(127), error.message)
+            continue
+        if ended.status == 127 and outcome.silent:
+            last = (outcome, ended, stderr)
+            continue
+        return outcome, ended, stderr
+    return last
+
+
+def _attempt(
+    start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]
+) -> tuple[Outcome, Ended, str]:
+    outcome, pending, stderr = Outcome(), b"", b""
+    with start(spec) as running:
+        # `timeout` in the container may be missing, or the container may be stuck in the kernel.
+        watch = threading.Timer(limit + _GRACE, running.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            for out, err in running.output():
+                stderr = (stderr + err)[-_STDERR_KEPT:]
+                *lines, pending = (pending + out).split(b"\n")
+                pending = pending[-_LINE_MAX:]
+                for line in lines:
+                    if check := take(outcome, line.decode("utf-8", "replace")):
+                        on_check(check)
+            if pending:
+                take(outcome, pending.decode("utf-8", "replace"))
+            ended = running.wait()
+        finally:
+            watch.cancel()
+    return outcome, ended, stderr.decode("utf-8", "replace")
