@@ -108,7 +108,7 @@ def judge_version(
     """The library's own version against the locked wheel, the tag, and what was compiled for."""
     row = known(library.name, library.soname)
     loaded = str(found.get("version", ""))
-    if not loaded and row is not None and row.silent and not found.get("trouble"):
+    if not loaded and row is not None and row.silent:
         return
     if not loaded:
         cuda = declared.cuda or compiled_cuda
