@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tfenv import buildx, digest, oci
 from tfenv.context import Staged, staged
-from tfenv.disk import check_all, estimate
+from tfenv.disk import check_all, engine_folder, estimate
 from tfenv.engine import Engine, check, probe, run_command
 from tfenv.errors import IntegrityError, UsageError
 
@@ -148,9 +148,8 @@ def stage_for_hand(inputs: Inputs, host: Host, root: Path) -> list[str]:
 def _check_disk(lock: Lock, engine: Engine, store: Store) -> None:
     needs = estimate(lock, store.has)
     places = {store.root: needs.store}
-    engine_root = Path(engine.root_dir or "/var/lib/docker")
-    if engine_root.exists():
-        places[engine_root] = needs.engine
+    if folder := engine_folder(Path(engine.root_dir or "/var/lib/docker")):
+        places[folder] = needs.engine
     check_all(places)
 
 
