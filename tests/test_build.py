@@ -349,7 +349,7 @@ INTERRUPTIONS: list[tuple[str, BaseException]] = [
     ("tfenv.store.Store.adopt", NotReadyError("cannot write to the store", remedy="r")),
     ("tfenv.store.Store.adopt", KeyboardInterrupt()),
     ("tfenv.store.Store.write_record", KeyboardInterrupt()),
-    ("tfenv.store.Store.write_record", buildx.Terminated()),
+    ("tfenv.store.Store.write_record", KeyboardInterrupt()),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -16,17 +17,17 @@ from typing import Any
 import pytest
 import small
 from small import Place
-from tfenv import cli, digest, pipeline, render
+from tfenv import build, buildx, cli, digest, pipeline, render
 from tfenv.errors import NotReadyError
 from tfenv.fetch import MissingInputs
-from tfenv.lock import Resolvers
+from tfenv.lock import Resolvers, write_lock
 from tfenv.lockfile import LOCK_NAME, dump_lock, lock_hash
 from tfenv.model import Lock
 from tfenv.report import Check, Report
 from tfenv.report import Host as ReportHost
 
 CELL = small.CELL
-Printed = Callable[[], Any]
+OLD = "sha256:" + "0" * 64
 
 
 @pytest.fixture
@@ -289,6 +290,60 @@ def test_build_check_reproducible(here: Place, tell: Tell) -> None:
     assert here.images.tags[f"tfenv:{CELL}"] == here.docker.manifest
 
 
+def test_build_check_reproducible_that_differs_moves_no_tag(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = buildx.run_build
+
+    def then_another(*given: Any, **more: Any) -> Any:
+        result = real(*given, **more)
+        here.docker.will_build(small.tarred([small.file("b", b"another")]))
+        return result
+
+    monkeypatch.setattr(buildx, "run_build", then_another)
+    code, out, err = tell("build", CELL, "--check-reproducible", "--record")
+    assert (code, out) == (1, "") and "is not reproducible here" in err
+    assert here.images.tags == {} and digest.read(folder(here)) is None
+
+
+def differing(here: Place, **changes: Any) -> digest.Digest:
+    """Record another digest for the same inputs."""
+    built = build.build(here.inputs, here.host)
+    recorded = replace(built.digest, manifest=OLD, diff_ids=(OLD,), **changes)
+    (folder(here) / digest.FILE_NAME).write_text(digest.dump(recorded))
+    return recorded
+
+
+@pytest.mark.parametrize("options", [(), ("--no-cache",), ("--check-reproducible",)])
+def test_build_refuses_what_the_same_builder_did_not_record(
+    here: Place, tell: Tell, options: tuple[str, ...]
+) -> None:
+    recorded = differing(here)
+    code, out, err = tell("build", CELL, *options)
+    assert (code, out) == (1, "")
+    assert "no tag was moved" in err and OLD in err and "--record accepts it" in err
+    assert here.images.tags == {} and digest.read(folder(here)) == recorded
+
+
+@pytest.mark.parametrize("options", [(), ("--check-reproducible",)])
+def test_build_record_accepts_what_differs(here: Place, tell: Tell, options: tuple[str, ...]) -> None:
+    differing(here)
+    told = data(tell("build", CELL, "--record", "--json", *options))
+    assert told["likeness"] == "different"
+    recorded = digest.read(folder(here))
+    assert recorded is not None and recorded.manifest == here.docker.manifest
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+    assert data(tell("build", CELL, "--json"))["likeness"] == "identical"
+
+
+def test_build_says_that_another_builder_gave_something_else(here: Place, tell: Tell) -> None:
+    differing(here, builder="BuildKit 0.20.0")
+    code, out, err = tell("build", CELL)
+    assert code == 0 and "(different)" in out
+    assert "BuildKit 0.20.0" in err and "Docker Engine 26.1.5" in err
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+
+
 def test_build_stage_prints_a_line_that_can_be_typed(here: Place, tell: Tell, tmp_path: Path) -> None:
     code, out, _ = tell("build", CELL, "--stage", str(tmp_path / "stage here"))
     assert code == 0
@@ -298,6 +353,22 @@ def test_build_stage_prints_a_line_that_can_be_typed(here: Place, tell: Tell, tm
     assert here.docker.builds == 0
     assert data(tell("build", CELL, "--stage", str(tmp_path / "two"), "--json"))["argv"][1] == "buildx"
     assert tell("build", CELL, "--stage", str(tmp_path / "two"))[0] == 2
+
+
+def test_build_stage_takes_one_cell(two: Place, tell: Tell, tmp_path: Path) -> None:
+    every = [cell.name for cell in two.workspace.matrix.cells]
+    for cells in (("--all",), every):
+        code, out, err = tell("build", *cells, "--stage", str(tmp_path / "stage"))
+        assert (code, out) == (2, "") and "--stage takes one cell" in err
+    assert not (tmp_path / "stage").exists()
+    assert tell("build", every[1], "--stage", str(tmp_path / "stage"))[0] == 0
+
+
+def test_build_stage_refuses_what_is_not_what_is_committed(here: Place, tell: Tell, tmp_path: Path) -> None:
+    (folder(here) / "Dockerfile").write_text("FROM scratch\n")
+    code, out, err = tell("build", CELL, "--stage", str(tmp_path / "stage"))
+    assert (code, out) == (1, "") and f"images/{CELL}/Dockerfile" in err
+    assert not (tmp_path / "stage").exists()
 
 
 # verify and up
@@ -319,15 +390,16 @@ def report(verdict: Any = "unverified") -> Report:
 
 
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What `verify_cell` was given, and what it gives (``report``)."""
+def verified(here: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """What the check of an image was given, where tags pointed then, and what it gives (``report``)."""
     given: dict[str, Any] = {"report": report()}
 
-    def verify_cell(workspace: Any, cell: Any, host: Any, **more: Any) -> tuple[Report, Path]:
-        given.update(more, cell=cell.name)
+    def check(cell: Any, lock: Any, image: Any, host: Any, **more: Any) -> tuple[Report, Path]:
+        given.update(more, cell=cell.name, lock=lock, image=image, tags=dict(here.images.tags))
+        assert here.images.inspect(image.id) == image.id, "it is run by its digest"
         return given["report"], tmp_path / "reports"
 
-    monkeypatch.setattr(pipeline, "verify_cell", verify_cell)
+    monkeypatch.setattr(pipeline, "check", check)
     return given
 
 
@@ -335,6 +407,7 @@ def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 def test_verify_ends_with_the_verdicts_code(
     here: Place, tell: Tell, verified: dict[str, Any], verdict: str, code: int
 ) -> None:
+    tell("build", CELL)
     verified["report"] = report(verdict)
     told = data(tell("verify", CELL, "--json", "--suite", "full", "--gpus", "none"), code)
     assert (told["verdict"], told["cell"]) == (verdict, CELL)
@@ -343,14 +416,101 @@ def test_verify_ends_with_the_verdicts_code(
     assert tell("verify", CELL)[1].startswith(f"{CELL}: ")
 
 
+def test_verify_takes_the_image_by_digest_and_the_lock_that_it_was_built_from(
+    here: Place, tell: Tell, verified: dict[str, Any]
+) -> None:
+    tell("build", CELL)
+    assert tell("verify", CELL)[0] == 3
+    image = verified["image"]
+    assert (image.name, image.id) == (small.TAGS[0], here.docker.manifest)
+    assert verified["lock"] == here.lock
+
+
+def test_verify_where_there_is_no_image(here: Place, tell: Tell, verified: dict[str, Any]) -> None:
+    code, out, err = tell("verify", CELL)
+    assert (code, out) == (2, "") and "tfenv build" in err and CELL in err
+    assert "image" not in verified
+
+
+def test_verify_refuses_an_image_of_another_lock_than_the_committed_one(
+    here: Place, tell: Tell, verified: dict[str, Any]
+) -> None:
+    tell("build", CELL)
+    lock = replace(here.lock, epoch=here.lock.epoch + 1)
+    write_lock(lock, here.workspace.images)
+    code, out, err = tell("verify", CELL)
+    assert (code, out) == (2, "") and f"remedy: type: tfenv build {CELL}" in err
+    assert "image" not in verified
+    assert tell("render")[0] == 0 and tell("build", CELL)[0] == 0
+    assert tell("verify", CELL)[0] == 3
+    assert verified["lock"] == lock
+
+
+def test_verify_refuses_an_image_of_somebody_else(here: Place, tell: Tell, verified: dict[str, Any]) -> None:
+    here.docker.keep(small.TAGS[0], "sha256:foreign")
+    code, _, err = tell("verify", CELL)
+    assert code == 2 and "was not built from the lock" in err
+    assert "image" not in verified
+
+
 def test_up_builds_and_verifies_what_is_committed(here: Place, tell: Tell, verified: dict[str, Any]) -> None:
     told = data(tell("up", "2.15-cu12", "--json"), 3)
     assert (told["locked"], told["verdict"], told["manifest"]) == (True, "unverified", here.docker.manifest)
-    assert told["tags"] == small.TAGS
-    assert verified["lock"] == here.lock
+    assert (told["tags"], told["reason"], told["likeness"]) == (small.TAGS, "no GPU", "not recorded")
+    assert (verified["lock"], verified["image"].id) == (here.lock, here.docker.manifest)
     code, out, err = tell("up", CELL)
     assert (code, "NOT" in out) == (3, False)
     assert "no GPU" in err.splitlines()[-1], "the verdict is said last"
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("unverified", 3)])
+def test_up_moves_the_tags_after_a_verification_that_found_no_fault(
+    here: Place, tell: Tell, verified: dict[str, Any], verdict: str, code: int
+) -> None:
+    here.images.tags = dict.fromkeys(small.TAGS, OLD)
+    verified["report"] = report(verdict)
+    ended, out, err = tell("up", CELL)
+    assert ended == code
+    assert verified["tags"] == dict.fromkeys(small.TAGS, OLD), "no tag had moved when it was verified"
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+    assert here.images.passing == {}
+    assert all(tag in out for tag in small.TAGS) and "no tag was moved" not in err
+
+
+def stays_as(here: Place, err: str) -> str | None:
+    """The image under the name that is told after a verification that failed."""
+    found = re.search(r"no tag was moved, the image stays as (\S+)", " ".join(err.split()))
+    return here.images.inspect(found[1]) if found else None
+
+
+def test_up_takes_no_tag_from_an_image_that_fails_later(
+    here: Place, tell: Tell, verified: dict[str, Any]
+) -> None:
+    tell("build", CELL)
+    verified["report"] = report("fail")
+    code, _, err = tell("up", CELL)
+    assert code == 1
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+    assert stays_as(here, err) == here.docker.manifest
+
+
+@pytest.mark.parametrize("builder", ["", "own"])
+def test_up_moves_no_tag_after_a_failed_verification_and_says_so(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any], builder: str
+) -> None:
+    monkeypatch.setenv("FAKE_BUILDER", builder)
+    here.images.tags = dict.fromkeys(small.TAGS, OLD)
+    verified["report"] = report("fail")
+    code, out, err = tell("up", CELL)
+    assert code == 1
+    assert here.images.tags == dict.fromkeys(small.TAGS, OLD)
+    assert not any(tag in out.split() for tag in small.TAGS)
+    assert stays_as(here, err) == here.docker.manifest
+    assert data(tell("up", CELL, "--json"), 1)["tags"] == []
+    verified["report"] = report("pass")
+    assert tell("up", CELL)[0] == 0
+    assert here.docker.builds == 1
+    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
 
 
 def _debian_gone(here: Place, monkeypatch: pytest.MonkeyPatch, **gone: Any) -> Lock:
@@ -368,7 +528,7 @@ def _debian_gone(here: Place, monkeypatch: pytest.MonkeyPatch, **gone: Any) -> L
 
     monkeypatch.setattr("tfenv.fetch.fetch", fetch)
     made = resolvers(here.lock, debian=lambda suite, packages: (today, here.lock.debian_locked_at))
-    monkeypatch.setattr(pipeline, "host_resolvers", lambda env: made)
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
     return replace(here.lock, debian=today)
 
 
@@ -383,9 +543,90 @@ def test_up_goes_on_with_todays_debian_and_says_so(
     assert "apt_1.0_amd64.deb" in err and "NOT the locked digest" in err
     assert "NOT the locked digest" in err.splitlines()[-1]
     assert verified["lock"].debian == today.debian
-    assert here.images.tags == dict.fromkeys(small.TAGS, here.docker.manifest)
+    assert here.images.tags == dict.fromkeys(small.UNLOCKED_TAGS, here.docker.manifest)
     assert (folder(here) / LOCK_NAME).read_text() == committed, "a lock is only rewritten when asked"
+    told = data(tell("up", CELL, "--json"), 3)
+    assert (told["locked"], told["likeness"], told["tags"]) == (False, "not recorded", small.UNLOCKED_TAGS)
+    assert "NOT the locked digest" in told["words"]
+
+
+def test_up_with_todays_debian_leaves_the_canonical_name_alone(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    here.images.tags = dict.fromkeys(small.TAGS, OLD)
+    _debian_gone(here, monkeypatch)
+    assert tell("up", CELL)[0] == 3
+    assert here.images.tags == {
+        **dict.fromkeys(small.UNLOCKED_TAGS, here.docker.manifest),
+        small.TAGS[0]: OLD,
+    }
+
+
+def test_up_keeps_the_lock_of_today_and_verify_uses_it(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    today = _debian_gone(here, monkeypatch)
+    tell("up", CELL)
+    kept = here.store.root / "locks" / f"{lock_hash(today)}.json"
+    assert kept.read_text("utf-8") == dump_lock(today)
+    verified.pop("lock")
+    assert tell("verify", CELL)[0] == 3
+    assert verified["lock"] == today
+    assert (verified["image"].name, verified["image"].id) == (small.UNLOCKED_TAGS[0], here.docker.manifest)
+    kept.unlink()
+    code, _, err = tell("verify", CELL)
+    assert code == 2 and f"tfenv build {CELL}" in err
+
+
+def test_verify_prefers_the_image_of_the_committed_lock(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    tell("build", CELL)
+    locked = here.docker.manifest
+    here.docker.will_build(small.tarred([small.file("newer")]))
+    here.store.builds_dir.joinpath(f"{here.inputs.hash}.json").unlink()
+    _debian_gone(here, monkeypatch)
+    tell("up", CELL)
+    assert here.images.tags[small.UNLOCKED_TAGS[0]] == here.docker.manifest != locked
+    assert tell("verify", CELL)[0] == 3
+    assert (verified["lock"], verified["image"].id) == (here.lock, locked)
+
+
+@pytest.mark.parametrize(
+    "gone", [{}, {"wheels": ["pip-24.0-py3-none-any.whl"]}], ids=["debian", "wheels too"]
+)
+def test_up_takes_the_recorded_image_that_the_engine_still_has(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any], gone: dict[str, Any]
+) -> None:
+    tell("build", CELL, "--record")
+    recorded = here.docker.manifest
+    here.store.builds_dir.joinpath(f"{here.inputs.hash}.json").unlink()
+    here.images.tags = {small.TAGS[1]: recorded}
+    here.docker.will_build(small.tarred([small.file("newer")]))
+    _debian_gone(here, monkeypatch, **gone)
+    code, out, err = tell("up", CELL)
+    assert (code, here.docker.builds) == (3, 1), "nothing is built"
+    assert "apt_1.0_amd64.deb" in err and "the engine still has the recorded image" in err
+    assert "NOT the locked digest" not in out + err
+    assert (verified["lock"], verified["image"].id) == (here.lock, recorded)
+    assert here.images.tags == dict.fromkeys(small.TAGS, recorded)
+    told = data(tell("up", CELL, "--json"), 3)
+    assert (told["locked"], told["likeness"], told["manifest"]) == (True, "identical", recorded)
+    verified["report"] = report("fail")
+    assert data(tell("up", CELL, "--json"), 1)["tags"] == []
+
+
+def test_up_does_not_take_an_image_that_was_recorded_for_other_inputs(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any]
+) -> None:
+    tell("build", CELL, "--record")
+    recorded = digest.read(folder(here))
+    assert recorded is not None
+    (folder(here) / digest.FILE_NAME).write_text(digest.dump(replace(recorded, inputs="f" * 64)))
+    here.store.builds_dir.joinpath(f"{here.inputs.hash}.json").unlink()
+    _debian_gone(here, monkeypatch)
     assert data(tell("up", CELL, "--json"), 3)["locked"] is False
+    assert here.docker.builds == 2
 
 
 def test_up_marks_the_image_as_not_the_locked_one(
@@ -548,6 +789,36 @@ def test_gc_counts_and_removes_what_a_failed_build_left(
     assert blobs(here) == needed
 
 
+def test_gc_removes_what_killed_builds_left_in_the_engine(here: Place, tell: Tell) -> None:
+    tell("build", CELL)
+    here.docker.keep("tfenv-building:0123456789abcdef", "sha256:1")
+    tags = dict(here.images.tags)
+    assert tell("gc", "--dry-run")[0] == 0
+    assert not any(line.startswith("image") for line in here.docker.asked)
+    assert list(here.images.passing) == ["tfenv-building:0123456789abcdef"]
+    assert tell("gc")[0] == 0
+    assert here.images.passing == {} and here.images.tags == tags
+    assert here.images.inspect(CELL) is None and here.images.inspect(small.TAGS[0]) == here.docker.manifest
+
+
+def test_gc_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFENV_DOCKER", "/nowhere/docker")
+    monkeypatch.setenv("FAKE_BUILD", "no-engine")
+    small.put(here.store, b"x" * 20_000_000)
+    assert tell("gc")[1].startswith("freed 0.02 GB in 1 files")
+
+
+def test_gc_frees_the_archive_of_other_inputs(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Path(data(tell("build", CELL, "--json"))["archive"])
+    monkeypatch.setattr("tfenv.buildx.EXPORT", ("compression=zstd", "compression-level=9"))
+    tell("gc", "--dry-run")
+    assert archive.exists()
+    tell("gc")
+    assert not archive.exists(), "the same lock built another way is another build"
+
+
 def test_gc_of_everything_needs_no_matrix(
     here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -570,14 +841,14 @@ def test_gc_frees_nothing_where_a_lock_is_damaged(here: Place, tell: Tell) -> No
 def test_the_worst_code_of_several_cells_is_told(
     two: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = pipeline.build_cell
+    real = pipeline.make
 
-    def second_is_not_ready(workspace: Any, cell: Any, host: Any, **more: Any) -> Any:
-        if cell.base.name == "debian13":
+    def second_is_not_ready(workspace: Any, inputs: Any, host: Any, **more: Any) -> Any:
+        if inputs.cell.base.name == "debian13":
             raise NotReadyError("no disk", remedy="free some")
-        return real(workspace, cell, host, **more)
+        return real(workspace, inputs, host, **more)
 
-    monkeypatch.setattr(pipeline, "build_cell", second_is_not_ready)
+    monkeypatch.setattr(pipeline, "make", second_is_not_ready)
     code, out, _ = tell("build", "--all", "--json")
     assert code == 4
     first, second = map(json.loads, out.splitlines())
