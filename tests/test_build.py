@@ -349,7 +349,6 @@ INTERRUPTIONS: list[tuple[str, BaseException]] = [
     ("tfenv.store.Store.adopt", NotReadyError("cannot write to the store", remedy="r")),
     ("tfenv.store.Store.adopt", KeyboardInterrupt()),
     ("tfenv.store.Store.write_record", KeyboardInterrupt()),
-    ("tfenv.store.Store.write_record", KeyboardInterrupt()),
 ]
 
 
