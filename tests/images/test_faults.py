@@ -27,7 +27,7 @@ pytestmark = pytest.mark.image
 
 NOTHING = Path("/dev/null")
 # The checks of the smoke suite that do not import TensorFlow, which takes seconds.
-QUICK = ("libraries", "second_cuda", "ptxas", "environment")
+QUICK = ("libraries", "nccl", "second_cuda", "ptxas", "environment")
 
 
 def next_minor(version: str) -> str:
@@ -85,7 +85,7 @@ def test_nothing_is_wrong_with_the_untouched_image(
     assert left.keys() >= {"gpu_visible", "gpu_kernels"}
     assert set(left.values()) == {NO_GPU}
     ran = {check.name for check in report.checks if check.status == "pass"}
-    assert ran >= {"tensorflow", "libraries", "second_cuda", "ptxas", "record", "pyc", "hygiene", "pip_check"}
+    assert ran >= {"tensorflow", *QUICK, "record", "pyc", "hygiene", "pip_check"}
     written = {path.name for path in tmp_path.glob("*/*")}
     assert written == {CTRF, JUNIT, MARKDOWN}
 
@@ -155,6 +155,43 @@ def test_the_loader_does_not_know_the_folders(verifier: Verifier):
     assert caught(report, libraries="where the loader does not look")
 
 
+def test_another_nccl_is_declared(verifier: Verifier):
+    nccl = {**verifier.declared["compiled"]["nccl"], "version": "2.99.1"}
+    report = verifier.run(*QUICK, declare={"compiled": {"nccl": nccl}})
+    assert caught(report, nccl=r"NCCL linked into TensorFlow: \d\S+; 2\.99\.1 is declared")
+
+
+def test_nccl_is_declared_as_loaded(verifier: Verifier):
+    nccl = {**verifier.declared["compiled"]["nccl"], "how": "loaded"}
+    report = verifier.run(*QUICK, declare={"compiled": {"nccl": nccl}})
+    assert caught(report, nccl="is linked into TensorFlow, but declared as loaded")
+
+
+def test_another_copy_of_a_library_is_loaded_than_found(verifier: Verifier):
+    """Nothing is wrong with what the loader finds; LD_LIBRARY_PATH comes first nevertheless."""
+    command = "mkdir /srv/other && cp /opt/tfenv/cuda/nvidia/cuda_runtime/lib/libcudart.so.* /srv/other/"
+    checks = ("tensorflow", "libraries", "second_cuda")
+    with verifier.changed(command) as other:
+        assert failed(verifier.run(*checks, image=other)) == set()
+        report = verifier.run(*checks, image=other, env={"LD_LIBRARY_PATH": "/srv/other"})
+    assert caught(
+        report, tensorflow=r"/srv/other/libcudart\S+ is loaded; the loader itself finds /opt/tfenv/"
+    )
+    assert caught(report, tensorflow=r"/srv/other/libcudart\S+ is loaded; the image's CUDA is in /opt/tfenv/")
+
+
+def test_a_part_of_cudnn_is_another_than_locked(verifier: Verifier, root: Host):
+    """Each part tells its own version; no GPU is needed to see it."""
+    path = root.check_output("find /opt/tfenv/cuda -name 'libcudnn_ops_infer.so.*'")
+    entries = [dict(entry) for entry in verifier.declared["libraries"]]
+    part = next(entry for entry in entries if entry["name"] == "cudnn_ops_infer")
+    part["version"] = "8.8.0.1"
+    report = verifier.run(*QUICK, declare={"libraries": entries})
+    assert caught(
+        report, libraries=rf"{re.escape(path)}\) says it is 8\.9\S+; nvidia-cudnn-cu12 has 8\.8\.0\.1"
+    )
+
+
 def test_there_is_a_second_cuda(verifier: Verifier):
     command = """
       mkdir /opt/other && cp /opt/tfenv/cuda/nvidia/cuda_runtime/lib/libcudart.so.* /opt/other/
@@ -203,6 +240,22 @@ def test_a_file_is_cut_short(verifier: Verifier, site_packages: str, empty: Path
     )
 
 
+def test_a_file_is_in_no_record(verifier: Verifier, site_packages: str):
+    """A patch laid over a package, a start-up file, a script: nothing else would look at them."""
+    new = (f"{site_packages}/keras/patch.py", f"{site_packages}/evil.pth", "/opt/tfenv/venv/bin/tool")
+    with verifier.changed(f"touch {' '.join(new)}") as other:
+        report = verifier.run("record", image=other)
+    assert caught(report, record=r"3 files are in no RECORD; first: ")
+    told = check_of(report, "record").findings[0].evidence.splitlines()
+    assert sorted(told) == sorted(new)
+
+
+def test_a_distribution_has_no_record(verifier: Verifier, site_packages: str):
+    with verifier.changed(f"rm {site_packages}/wrapt-*.dist-info/RECORD") as other:
+        report = verifier.run("record", image=other)
+    assert caught(report, record=r"1 distributions have no RECORD.*\nwrapt ")
+
+
 def test_byte_code_is_stale(verifier: Verifier, changed_copy, host: Host):
     """Python would run it without a look at the source: nobody else notices."""
     asked = "import importlib.util; print(importlib.util.find_spec('keras').cached)"
@@ -233,6 +286,19 @@ def test_a_variable_of_the_image_is_overwritten(verifier: Verifier):
     assert caught(
         report, environment=r"NVIDIA_DRIVER_CAPABILITIES is 'graphics'; 'compute,utility' is declared"
     )
+
+
+@pytest.mark.parametrize("given", ["void", "0"])
+def test_a_container_runtime_sets_the_devices(verifier: Verifier, given: str):
+    report = verifier.run("environment", env={"NVIDIA_VISIBLE_DEVICES": given})
+    assert failed(report) == set()
+    assert given in check_of(report, "environment").findings[0].message
+
+
+def test_a_suite_that_runs_only_some_of_its_checks_is_no_pass(verifier: Verifier):
+    report = verifier.run("environment")
+    assert (report.verdict, report.exit_code) == ("unverified", 3)
+    assert report.reason.startswith("the suite did not plan tensorflow, libraries, ")
 
 
 def test_there_is_a_compiler(verifier: Verifier, empty: Path):
