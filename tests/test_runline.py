@@ -9,9 +9,9 @@ from tfenv.runline import (
     NO_GPU,
     ImageMissingError,
     choose_gpus,
+    first_image,
     gpu_here,
     quoted,
-    require_image,
     run_argv,
 )
 
@@ -61,11 +61,12 @@ def test_an_image_that_is_missing_has_to_be_built():
         asked.append(list(argv))
         return Completed(0 if argv[-1] == "tfenv:here" else 1, "", "")
 
-    require_image("tfenv:here", "2.15", "/bin/docker", run)
+    assert first_image(["tfenv:x", "tfenv:here"], "2.15", "/bin/docker", run) == "tfenv:here"
     with pytest.raises(ImageMissingError, match="no image tfenv:x here") as caught:
-        require_image("tfenv:x", "2.15-cell", "/bin/docker", run)
+        first_image(["tfenv:x"], "2.15-cell", "/bin/docker", run)
     assert caught.value.remedy == "type: tfenv build 2.15-cell"
-    assert asked == [["/bin/docker", "image", "inspect", name] for name in ("tfenv:here", "tfenv:x")]
+    names = ["tfenv:x", "tfenv:here", "tfenv:x"]
+    assert asked == [["/bin/docker", "image", "inspect", name] for name in names]
 
 
 @pytest.mark.parametrize("path", ["/a,b", '/a"b', '/a,"b', "/plain"])

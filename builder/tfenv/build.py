@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tfenv import buildx, digest, oci
 from tfenv.context import Staged, staged
 from tfenv.disk import check_all, engine_folder, estimate
-from tfenv.engine import Engine, check, probe, run_command
+from tfenv.engine import Engine, check, probe, probe_builder, run_command
 from tfenv.errors import IntegrityError, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def build(inputs: Inputs, host: Host, *, no_cache: bool = False, archive_only: b
             return found  # by the tfenv that held the lock
         fetch_inputs(inputs.lock, host)
         fetched = time.monotonic()
-        keep = not archive_only and (engine.builder is None or engine.builder.driver == "docker")
+        keep = not archive_only and (engine.builder is None or engine.builder.own)
         try:
             with staged(inputs.lock, inputs.files, host.store, inputs.hash[:16]) as stage:
                 described, log = _run(inputs, engine, stage, host, no_cache=no_cache, keep=keep)
@@ -190,10 +190,11 @@ def _run(
 
 
 def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
-    own = engine.builder is None or engine.builder.driver == "docker"
     builder = f"Docker Engine {engine.server_version}"
-    if not own and engine.builder:
-        builder = f"BuildKit {engine.builder.buildkit}"
+    if engine.builder and not engine.builder.own:
+        # A builder in a container tells its version only once it has been started.
+        known = probe_builder(run_command, engine.client or "docker") or engine.builder
+        builder = f"BuildKit {known.buildkit}"
     return digest.Digest(
         inputs=inputs.hash,
         lock=inputs.lock_hash,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tfenv.errors import UsageError
 from tfenv.lockfile import LOCK_NAME, REQUIREMENTS_NAME, dump_lock, requirements_lock
@@ -122,6 +122,24 @@ def make_lock(
         keep=cell.row.keep,
         without=without,
     )
+
+
+def require_current(cell: Cell, lock: Lock, template_version: str) -> None:
+    """Refuse a lock that is not of what matrix, facts and templates ask for now.
+
+    Raises:
+        UsageError: says what differs and what to type.
+    """
+
+    def never(*_: object) -> Any:
+        raise AssertionError("nothing is resolved without an upgrade")
+
+    resolvers = Resolvers(debian=never, wheels=never, uv=never)
+    if make_lock(cell, lock, set(), template_version=template_version, resolvers=resolvers) != lock:
+        raise UsageError(
+            f"the lock of {cell.name} does not follow matrix.yaml, the facts and the templates",
+            remedy=f"type: tfenv lock {cell.name}   (keeps every pin), then: tfenv render",
+        )
 
 
 def with_todays_debian(lock: Lock, resolvers: Resolvers, packages: tuple[str, ...]) -> Lock:

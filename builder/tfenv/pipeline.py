@@ -35,9 +35,13 @@ def committed(workspace: Workspace, cell: Cell) -> Inputs:
     """What the committed lock gives, proved to be what is committed.
 
     Raises:
+        UsageError: the lock is not of what the matrix asks for now.
         DriftError: the files in images/CELL are not what matrix and lock give.
     """
+    from tfenv.lock import require_current
+
     lock = workspace.lock(cell)
+    require_current(cell, lock, render.template_version())
     files = workspace.rendered(cell, lock)
     render.raise_drift({cell.name: render.drift(workspace.folder(cell), files)})
     return Inputs(cell, lock, True, files)

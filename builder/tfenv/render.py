@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -53,6 +53,9 @@ def _environment() -> jinja2.Environment:
 def image_environment(lock: Lock) -> dict[str, str]:
     """Environment variables of the image beside those of any shell."""
     return {
+        # What a team installs on top must not move what TensorFlow was locked with.
+        "PIP_CONSTRAINT": "/opt/tfenv/constraints.txt",
+        "UV_CONSTRAINT": "/opt/tfenv/constraints.txt",
         "CUDA_CACHE_PATH": "/home/tfenv/.cache/cuda",
         # The driver's default of 1 GiB does not hold the kernels of a wheel compiled from PTX.
         "CUDA_CACHE_MAXSIZE": str(4 << 30),
@@ -144,4 +147,14 @@ def raise_drift(drifted: Mapping[str, tuple[str, ...]]) -> None:
         raise DriftError(
             "generated files differ from what matrix.yaml and the locks give:\n  " + "\n  ".join(names),
             remedy="type: tfenv render   and commit the result",
+        )
+
+
+def raise_orphans(images: Path, cells: Set[str]) -> None:
+    """Raise DriftError naming every folder of generated files whose cell the matrix no longer has."""
+    found = (folder.name for folder in images.iterdir() if (folder / "Dockerfile").is_file())
+    if orphans := sorted(set(found) - cells) if images.is_dir() else []:
+        raise DriftError(
+            "the matrix has no such cells: " + ", ".join(f"images/{name}" for name in orphans),
+            remedy="type: git rm -r " + " ".join(f"images/{name}" for name in orphans),
         )

@@ -19,10 +19,16 @@ class ImageMissingError(UsageError):
     """The engine does not have the cell's image."""
 
 
-def require_image(image: str, cell: str, docker: str, run: Run) -> None:
-    """Raise ImageMissingError unless the engine has ``image``; ``docker`` is the client."""
-    if run([docker, "image", "inspect", image]).returncode:
-        raise ImageMissingError(f"there is no image {image} here", remedy=f"type: tfenv build {cell}")
+def first_image(images: Sequence[str], cell: str, docker: str, run: Run) -> str:
+    """The first of ``images`` that the engine has; ``docker`` is the client.
+
+    Raises:
+        ImageMissingError: it has none.
+    """
+    for image in images:
+        if run([docker, "image", "inspect", image]).returncode == 0:
+            return image
+    raise ImageMissingError(f"there is no image {images[0]} here", remedy=f"type: tfenv build {cell}")
 
 
 def gpu_here(
@@ -78,9 +84,10 @@ def run_argv(
         argv += ["-i"]
     if gpus:
         argv += ["--gpus", _gpus_value(gpus)]
-    # TensorFlow's input pipeline and NCCL share memory between processes and pin it:
-    # Docker's 64 MB and the default limits break both.
-    argv += ["--shm-size=2g", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864"]
+        # NCCL pins memory. Not without a GPU: an engine without the right to raise it starts nothing then.
+        argv += ["--ulimit", "memlock=-1"]
+    # TensorFlow's input pipeline and NCCL share memory between processes: Docker's 64 MB break both.
+    argv += ["--shm-size=2g", "--ulimit", "stack=67108864"]
     if read_only:
         argv += ["--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777"]
     if user:

@@ -20,6 +20,7 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
     from tfenv import render
     from tfenv.console import Console
     from tfenv.files import write_all
+    from tfenv.lock import require_current
     from tfenv.workspace import here
 
     workspace, console = here(), Console()
@@ -31,6 +32,7 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         files = workspace.rendered(cell)
         changed = render.drift(workspace.folder(cell), files)
         if check:
+            require_current(cell, workspace.lock(cell), render.template_version())
             render.raise_drift({cell.name: changed})
         elif changed:
             write_all(workspace.folder(cell), {name: files[name] for name in changed})
@@ -39,4 +41,6 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         emit(told, as_json=as_json, text=text)
         return 0
 
+    if check and not cells:
+        render.raise_orphans(workspace.images, {cell.name for cell in workspace.matrix.cells})
     return each(chosen, lambda c: c.name, one, console, as_json=as_json)

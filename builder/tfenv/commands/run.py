@@ -41,11 +41,12 @@ def command(
     workspace = here()
     (chosen,) = workspace.cells((cell,))
     engine = probe(run_command, os.environ)
-    image, docker = workspace.tags(chosen)[0], engine.client or "docker"
+    images, docker = workspace.image_names(chosen), engine.client or "docker"
+    image = images[0]
     only_print = only_print or as_json
     if not only_print:
         check(engine)
-        runline.require_image(image, chosen.name, docker, run_command)
+        image = runline.first_image(images, chosen.name, docker, run_command)
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
     wanted, note = runline.choose_gpus(gpus, here_gpu)
     if note:

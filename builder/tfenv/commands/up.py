@@ -53,7 +53,7 @@ def command(cell: str, gpus: str, as_json: bool) -> int:
     if not failed:
         images.tag(image.id, tags, host.env, passing=inputs.building)
     mark = "" if inputs.locked else f" ({NOT_LOCKED})"
-    words = "no tag was moved, the image stays as " + image.name if failed else ""
+    words = "no tag was moved, the image stays as " + image.id if failed else ""
     emit(
         {
             "cell": chosen.name,
