@@ -26,6 +26,7 @@ def test_a_full_line(snapshot):
         workdir=Path("/home/me/my project"),
         mounts=["/data:/data:ro"],
         ports=["6006:6006"],
+        environment=["TF_CPP_MIN_LOG_LEVEL=2", "TOKEN"],
         command=["python", "-c", "print('hi')"],
     )
     assert quoted(line) == snapshot
@@ -43,6 +44,16 @@ def test_input_without_a_terminal_and_no_gpu():
 def test_under_a_rootless_engine_the_caller_is_root_inside():
     line = run_argv("x", user=(1000, 1000), rootless=True)
     assert line[line.index("--user") + 1] == "0:0"
+
+
+def test_every_user_has_a_volume_for_compiled_kernels():
+    def volume(**more):
+        line = run_argv("x", **more)
+        return line[line.index("-v") + 1].split(":")[0]
+
+    assert volume(user=(1234, 5)) == volume(user=(1234, 6), rootless=True) == "tfenv-cache-1234"
+    assert volume(user=(0, 0)) == "tfenv-cache-0"
+    assert volume() == "tfenv-cache-1000"
 
 
 def test_options_come_before_the_image_and_the_command_after():

@@ -9,9 +9,10 @@ from pathlib import Path
 from tfenv.engine import Run
 from tfenv.errors import UsageError
 
-CACHE_VOLUME = "tfenv-cache"
+CACHE_VOLUME = "tfenv-cache"  # and the user id
 CACHE_FOLDER = "/home/tfenv/.cache"
 WORKSPACE = "/workspace"
+IMAGE_USER = 1000
 NO_GPU = "no NVIDIA GPU here: running on the CPU (`--gpus all` insists on one)"
 
 
@@ -65,6 +66,7 @@ def run_argv(
     workdir: Path | None = None,
     mounts: Sequence[str] = (),
     ports: Sequence[str] = (),
+    environment: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> list[str]:
     """The argument list that runs ``command`` in ``image``.
@@ -74,7 +76,7 @@ def run_argv(
         user: (uid, gid) of the caller, so that new files in ``workdir`` are the caller's.
         rootless: the engine runs as the caller, who is root inside its containers.
         workdir: host folder seen as /workspace, the working directory there.
-        mounts: ``-v`` values; ports: ``-p`` values.
+        mounts: ``-v`` values; ports: ``-p`` values; environment: ``-e`` values.
     """
     # An image is built here, or is not here: no registry is asked for one of that name.
     argv = [docker, "run", "--rm", "--pull=never"]
@@ -94,10 +96,14 @@ def run_argv(
         uid, gid = (0, 0) if rootless else user
         argv += ["--user", f"{uid}:{gid}"]
     # Kernels compiled at first use are kept here: the next container does not wait for them.
-    argv += ["-v", f"{CACHE_VOLUME}:{CACHE_FOLDER}"]
+    # A volume for each user: what another one's containers wrote is theirs.
+    owner = user[0] if user else IMAGE_USER
+    argv += ["-v", f"{CACHE_VOLUME}-{owner}:{CACHE_FOLDER}"]
     if workdir:
         argv += ["--mount", f"type=bind,{_mount_field('source', workdir)},target={WORKSPACE}"]
         argv += ["-w", WORKSPACE]
+    for variable in environment:
+        argv += ["-e", variable]
     for mount in mounts:
         argv += ["-v", mount]
     for port in ports:

@@ -11,13 +11,14 @@ import click
 from tfenv.commands._common import emit, json_flag
 
 
-@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("cell", metavar="CELL")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARG]...]")
 @click.option("--gpus", default="auto", show_default=True, help="auto, none, or a value of docker's --gpus.")
 @click.option("--print", "only_print", is_flag=True, help="Show the docker line, do not run it.")
 @click.option("--read-only", is_flag=True, help="With a read-only root file system.")
 @click.option("--no-workdir", is_flag=True, help="Do not mount the current folder at /workspace.")
+@click.option("-e", "--env", "environment", multiple=True, metavar="NAME[=VALUE]", help="As docker's -e.")
 @click.option("-v", "--volume", "mounts", multiple=True, help="As docker's -v.")
 @click.option("-p", "--publish", "ports", multiple=True, help="As docker's -p.")
 @json_flag("Print the docker line as JSON, do not run it.")
@@ -28,17 +29,22 @@ def command(
     only_print: bool,
     read_only: bool,
     no_workdir: bool,
+    environment: tuple[str, ...],
     mounts: tuple[str, ...],
     ports: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Run a command in a cell's image: GPUs, shared memory, kernel cache, and this folder at /workspace."""
+    """Run a command in a cell's image: GPUs, shared memory, kernel cache, and this folder at /workspace.
+
+    Options come before CELL; what follows it is the command's.
+    """
     from tfenv import runline
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
-    from tfenv.workspace import here
+    from tfenv.workspace import here_or_checkout
 
-    workspace = here()
+    console = Console()
+    workspace = here_or_checkout(console.note)
     (chosen,) = workspace.cells((cell,))
     engine = probe(run_command, os.environ)
     images, docker = workspace.image_names(chosen), engine.client or "docker"
@@ -50,7 +56,7 @@ def command(
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
     wanted, note = runline.choose_gpus(gpus, here_gpu)
     if note:
-        Console().note(note)
+        console.note(note)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     argv = runline.run_argv(
         image,
@@ -64,6 +70,7 @@ def command(
         workdir=None if no_workdir else Path.cwd(),
         mounts=mounts,
         ports=ports,
+        environment=environment,
         command=arguments,
     )
     if not only_print:
