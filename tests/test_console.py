@@ -116,11 +116,29 @@ def test_the_live_view_ends_and_speaks_through_the_screen():
 
 
 def test_downloads_in_plain_lines():
+    stream, time = io.StringIO(), [0.0]
+    with Console({}, stream, clock=lambda: time[0]).downloads(3, 64_000_000) as tell:
+        tell("small.deb", 500_000, 1_000_000)
+        tell("small.deb", 1_000_000, 1_000_000)
+        time[0] = 6.0
+        tell("big.whl", 10_000_000, 60_000_000)
+        time[0] = 7.0
+        for _ in range(2):
+            tell("big.whl", 60_000_000, 60_000_000)
+        tell("other.deb", 3_000_000, 3_000_000)
+    assert stream.getvalue().splitlines() == [
+        "fetching: 1 of 3 files, 11.0 MB of 64.0 MB",
+        "fetched big.whl 60.0 MB",
+        "fetched: 3 of 3 files, 64.0 MB of 64.0 MB, 7.0 s",
+    ]
+
+
+def test_downloads_that_failed_are_not_called_fetched():
     stream = io.StringIO()
-    with Console({}, stream, clock=lambda: 0.0).downloads(2, 3_000_000) as tell:
-        tell("a.whl", 500_000, 1_000_000)
-        tell("a.whl", 1_000_000, 1_000_000)
-    assert stream.getvalue() == "a.whl 1.0 MB of 1.0 MB (1.0 MB of 3.0 MB in all)\n"
+    with pytest.raises(OSError), Console({}, stream, clock=lambda: 0.0).downloads(2, 2) as tell:
+        tell("a.deb", 1, 1)
+        raise OSError
+    assert stream.getvalue() == ""
 
 
 def test_downloads_on_a_terminal():

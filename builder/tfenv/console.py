@@ -28,6 +28,8 @@ _MARKS = {"running": ">", "done": "+", "cached": "=", "failed": "x", "waiting": 
 _STYLES = {"running": "cyan", "done": "green", "cached": "dim", "failed": "bold red"}
 _QUIET_BYTES = 1_000_000  # BuildKit's housekeeping is shown from here on
 _BEAT = 30.0  # seconds between plain lines about one long step
+_BIG_FILE = 20_000_000  # a download of this many bytes deserves a plain line of its own
+_DOWNLOAD_BEAT = 5.0  # seconds between plain lines about all downloads
 
 
 def size(count: int) -> str:
@@ -176,7 +178,7 @@ class Console:
     def downloads(self, files: int, total: int) -> Iterator[DownloadCallback]:
         """Give the callback (name, bytes done, bytes in all) for a fetch of ``files`` files.
 
-        ``total`` is the bytes of all of them. Calls may come from several threads.
+        ``total`` is the bytes of all of them. Calls come one at a time, from any thread.
         """
         seen: dict[str, tuple[int, int]] = {}
         began = self._clock()
@@ -186,16 +188,23 @@ class Console:
             return
         last = began
 
-        def tell(name: str, done: int, whole: int) -> None:
+        def so_far() -> str:
+            complete = sum(1 for now, whole in seen.values() if now >= whole)
+            got = sum(now for now, _ in seen.values())
+            return f"{complete} of {files} files, {size(got)} of {size(total)}"
+
+        def tell(name: str, done: int, whole: int) -> None:  # one call at a time, says download()
             nonlocal last
+            news = seen.get(name) != (done, whole)
             seen[name] = (done, whole)
-            finished = done >= whole
-            if finished or self._clock() - last >= _BEAT:
+            if news and done >= whole >= _BIG_FILE:
+                self._line(f"fetched {name} {size(whole)}")
+            if self._clock() - last >= _DOWNLOAD_BEAT:
                 last = self._clock()
-                got = sum(now for now, _ in list(seen.values()))
-                self._line(f"{name} {size(done)} of {size(whole)} ({size(got)} of {size(total)} in all)")
+                self._line(f"fetching: {so_far()}")
 
         yield tell
+        self._line(f"fetched: {so_far()}, {duration(self._clock() - began)}")
 
 
 def _steps_table(steps: Sequence[Step], now: datetime, rows: int = 15) -> Table:
