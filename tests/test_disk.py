@@ -38,8 +38,17 @@ def test_folders_on_one_disk_share_it(tmp_path: Path) -> None:
     check_all(needs, lambda _: 11, lambda _: 1)
     with pytest.raises(NotReadyError, match=r"store and .*engine"):
         check_all(needs, lambda _: 10, lambda _: 1)
-    (tmp_path / "store").mkdir()
     check_all(needs, lambda _: 6, lambda folder: 1 if folder.name == "store" else 2)
+
+
+def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for wrong in (Path("/proc/x"), tmp_path / "file" / "store", tmp_path / "file"):
+        with pytest.raises(NotReadyError, match=f"cannot make the folder {wrong}: ") as caught:
+            check_all({wrong: 1}, lambda _: 0)
+        assert "set TFENV_CACHE" in caught.value.remedy
+    check_all({tmp_path / "new" / "store": 1})
+    assert (tmp_path / "new" / "store").is_dir()
 
 
 def test_what_is_in_the_store_is_not_counted_again() -> None:

@@ -108,16 +108,25 @@ def check_all(
     """``check_space`` for several folders; those on one filesystem have to fit in it together.
 
     Args:
-        needs: bytes by folder.
+        needs: bytes by folder; one that is not there yet is made.
         device: number of the filesystem of an existing folder.
     """
     device = device or (lambda folder: folder.stat().st_dev)
     together: dict[int, list[Path]] = {}
     for path in needs:
-        folder = path
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        together.setdefault(device(folder), []).append(path)
+        _make(path)
+        together.setdefault(device(path), []).append(path)
     for paths in together.values():
         names = " and ".join(str(path) for path in paths)
         check_space(paths[0], sum(needs[path] for path in paths), probe, what=names)
+
+
+def _make(folder: Path) -> None:
+    # A folder that cannot be made is another problem than a full disk: /proc/x has no free space either.
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotReadyError(
+            f"cannot make the folder {folder}: {error.strerror or error}",
+            remedy="set TFENV_CACHE to a folder that you can write, on a disk with room",
+        ) from error
