@@ -174,9 +174,24 @@ def test_engine_not_reached(said, message, remedy):
     assert message in error.message and remedy in error.remedy
 
 
-def test_a_remote_engine_is_not_started_from_here():
-    error = not_reached("connection refused", "tcp://there:2376")
-    assert "DOCKER_HOST" in error.remedy and "systemctl" not in error.remedy
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        ("tcp://there:2376", "connection refused"),
+        ("tcp://there:2376", "error during connect: dial tcp: lookup there: no such host"),
+        ("ssh://me@there", "Cannot connect to the Docker daemon at http://docker.example. Is it running?"),
+        ("unix:///run/user/1000/docker.sock", "Cannot connect to the Docker daemon"),
+    ],
+)
+def test_an_engine_that_somebody_chose_is_not_started_from_here(endpoint, said):
+    error = not_reached(said, endpoint)
+    assert error.message == f"no Docker Engine answers at {endpoint}"
+    assert error.remedy.startswith("start it there, or unset DOCKER_HOST")
+
+
+@pytest.mark.parametrize("endpoint", ["", "unix:///var/run/docker.sock"])
+def test_the_engine_of_this_machine_is_started_here(endpoint):
+    assert "systemctl start docker" in not_reached("connection refused", endpoint).remedy
 
 
 def test_old_engine():

@@ -17,6 +17,9 @@ _CONTAINERD = (
     "`sudo systemctl restart docker` (images of the old store stay on disk, but are not listed)"
 )
 
+# Where the engine of the packages listens; any other endpoint was chosen by somebody.
+_OWN_SOCKETS = ("", "unix:///var/run/docker.sock", "unix:///run/docker.sock")
+
 
 @dataclass(frozen=True)
 class Minimum:
@@ -52,14 +55,22 @@ def not_reached(problem: str, endpoint: str) -> NotReadyError:
             remedy="run `sudo usermod -aG docker $USER` and log in again, or use sudo\n"
             "(members of the group docker can become root on this machine)",
         )
-    lost = ("cannot connect", "no such file", "connection refused", "daemon running", "no answer")
+    lost = (
+        "cannot connect",
+        "connection refused",
+        "daemon running",
+        "no answer",
+        "no route to host",
+        "no such file",
+        "no such host",
+        "timed out",
+    )
     if any(sign in problem.lower() for sign in lost):
-        local = not endpoint or endpoint.startswith("unix://")
         return NotReadyError(
             f"no Docker Engine answers at {where}",
             remedy="start it: `sudo systemctl start docker`, or `sudo service docker start`"
-            if local
-            else "check DOCKER_HOST and `docker context ls`, and that the other machine is up",
+            if endpoint in _OWN_SOCKETS
+            else "start it there, or unset DOCKER_HOST (`docker context use default`)\nto use this machine's",
         )
     return NotReadyError(
         f"the Docker Engine at {where} gave no usable answer"
