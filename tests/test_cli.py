@@ -30,6 +30,7 @@ from tfenv.fetch import MissingInputs
 TFENV = Path(sys.executable).with_name("tfenv")
 NEEDS_CELL = {"lock", "build", "verify", "up", "run"}
 NEEDS_MATRIX = {*NEEDS_CELL, "list", "render", "gc"}
+WRITES = {"lock", "render", "build", "up", "gc"}
 
 
 @pytest.fixture
@@ -128,6 +129,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["qqqq"], "No such command 'qqqq'."),
         (["build", "--nocache"], "--no-cache"),
         (["run"], "CELL"),
+        (["run", "--nonsense", "2.15", "true"], "No such option"),
+        (["run", "-x", "2.15", "true"], "No such option"),
         (["up"], "CELL"),
         (["lock", "x", "--upgrade", "some"], "wheels"),
         (["--nonsense"], "--nonsense"),
@@ -172,6 +175,8 @@ def test_outside_of_any_matrix(
     monkeypatch.setenv("TFENV_CACHE", str(tmp_path / "store"))
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
+    if name not in WRITES:
+        monkeypatch.setattr("tfenv.resources.checkout_matrix", lambda: None)
     assert cli.run(line(name)) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -107,7 +107,28 @@ def test_list_says_what_is_refused_and_why(
     told = data(tell("list", "--refused", "--json"))
     assert [cell["cell"] for cell in told["cells"]] == [CELL]
     assert told["refused"][0]["cell"] == name and why in told["refused"][0]["why"]
-    assert "refused" not in tell("list")[1]
+    _, out, err = tell("list")
+    assert "refused" not in out and err == "1 refused: tfenv list --refused\n"
+
+
+def test_list_says_that_there_is_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Tell) -> None:
+    text = small.matrices.TEXT + "exclude:\n  - base: debian12\n    why: none today\n"
+    small.place(tmp_path, monkeypatch, text)
+    code, out, err = tell("list")
+    assert (code, out) == (0, "")
+    assert err.startswith("no cell: ") and err.endswith("1 refused: tfenv list --refused\n")
+
+
+@pytest.mark.parametrize("line", [["list"], ["run", "--print", "2.15"]])
+def test_from_any_folder_the_checkouts_cells_are_meant(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, line: list[str]
+) -> None:
+    own = here.workspace.start / "matrix.yaml"
+    monkeypatch.setattr("tfenv.resources.checkout_matrix", lambda: own)
+    monkeypatch.chdir(here.root)
+    code, out, err = tell(*line)
+    assert code == 0 and CELL in out
+    assert err.splitlines()[0] == f"no matrix.yaml here or above: using {own}"
 
 
 # schema
@@ -690,13 +711,15 @@ def test_run_passes_on_what_follows_the_cell(here: Place, tell: Tell) -> None:
 
 
 def test_run_takes_dockers_own_options(here: Place, tell: Tell) -> None:
-    options = ("--read-only", "--no-workdir", "-v", "/a:/b", "-p", "8888:8888", "--gpus", "device=0,1")
+    options = ["--read-only", "--no-workdir", "-v", "/a:/b", "-p", "8888:8888", "--gpus", "device=0,1"]
+    options += ["-e", "A=b c", "--env", "TOKEN"]
     told = data(tell("run", "--print", "--json", *options, "2.15"))
     argv = told["argv"]
     assert told["cell"] == CELL
     assert argv[argv.index("--gpus") + 1] == '"device=0,1"'
     assert {"--read-only", "/a:/b", "8888:8888"} <= set(argv)
     assert not any("/workspace" in word for word in argv)
+    assert argv[argv.index("A=b c") - 1] == argv[argv.index("TOKEN") - 1] == "-e"
 
 
 def test_run_print_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ def test_in_a_checkout_they_are_the_checkouts() -> None:
     assert resources.templates_dir() == ROOT / "templates"
     assert resources.verifier_dir() == ROOT / "verifier"
     assert (resources.facts_dir() / "tensorflow.json").is_file()
+    assert resources.checkout_matrix() == ROOT / "matrix.yaml"
 
 
 def test_beside_an_installed_package_they_are_its_own(
@@ -29,6 +30,13 @@ def test_beside_an_installed_package_they_are_its_own(
     (tmp_path / "lib" / "tfenv" / "_data" / "templates").mkdir(parents=True)
     assert resources.templates_dir() == tmp_path / "lib" / "tfenv" / "_data" / "templates"
     assert resources.facts_dir() == tmp_path / "lib" / "tfenv" / "facts"
+    (tmp_path / "matrix.yaml").write_text("")  # somebody's, above the installed package
+    assert resources.checkout_matrix() is None
+
+
+def test_a_checkout_may_lack_a_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "builder" / "tfenv")
+    assert resources.checkout_matrix() is None
 
 
 def _done(argv: list[str | Path], folder: Path, env: dict[str, str] | None = None) -> str:

@@ -8,7 +8,7 @@ import pytest
 import small
 from tfenv.errors import MatrixError, TfenvError, UsageError
 from tfenv.lockfile import LOCK_NAME
-from tfenv.workspace import Workspace, here
+from tfenv.workspace import Workspace, here, here_or_checkout
 
 
 @pytest.fixture
@@ -42,6 +42,33 @@ def test_this_workspace_is_of_the_current_folder(team: Workspace, monkeypatch: p
     monkeypatch.delenv("TFENV_MATRIX", raising=False)
     monkeypatch.chdir(team.start)
     assert here().matrix_path == team.start / "matrix.yaml"
+
+
+def test_outside_of_any_matrix_the_checkouts_own_is_meant_and_told(
+    team: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    own = team.start / "matrix.yaml"
+    monkeypatch.delenv("TFENV_MATRIX", raising=False)
+    monkeypatch.setattr("tfenv.resources.checkout_matrix", lambda: own)
+    monkeypatch.chdir(tmp_path)
+    found = here_or_checkout(told.append)
+    assert (found.matrix_path, found.images) == (own, team.images)
+    assert told == [f"no matrix.yaml here or above: using {own}"]
+    with pytest.raises(MatrixError):
+        _ = here().matrix_path
+
+
+def test_a_matrix_that_is_here_or_named_wins_silently(
+    team: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TFENV_MATRIX", raising=False)
+    monkeypatch.setattr("tfenv.resources.checkout_matrix", lambda: pytest.fail("it was asked"))
+    monkeypatch.chdir(team.start)
+    assert here_or_checkout(pytest.fail).matrix_path == team.start / "matrix.yaml"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TFENV_MATRIX", "/none.yaml")
+    assert here_or_checkout(pytest.fail).matrix_path == Path("/none.yaml")
 
 
 def test_cells_by_any_name_once_and_in_the_order_given(team: Workspace) -> None:

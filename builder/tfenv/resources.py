@@ -22,6 +22,14 @@ def verifier_dir() -> Path:
     return _data("verifier")
 
 
+def checkout_matrix() -> Path | None:
+    """The matrix.yaml of the checkout that this package is used from; None in an installed wheel."""
+    if (_PACKAGE / "_data").is_dir():
+        return None
+    found = _PACKAGE.parent.parent / "matrix.yaml"
+    return found if found.is_file() else None
+
+
 def facts_dir() -> Path:
     """The committed facts: data files with a source beside every number."""
     return _PACKAGE / "facts"

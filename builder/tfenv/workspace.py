@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -186,3 +186,23 @@ def find_matrix(start: Path, environ: Mapping[str, str]) -> Path:
 def here() -> Workspace:
     """The workspace of the current folder and environment."""
     return Workspace(Path.cwd(), os.environ)
+
+
+def here_or_checkout(say: Callable[[str], None]) -> Workspace:
+    """``here`` for commands that write nothing to it: outside of any matrix the checkout's own is meant.
+
+    Args:
+        say: where "using ..." goes.
+    """
+    from tfenv import resources
+
+    workspace = here()
+    try:
+        _ = workspace.matrix_path
+    except MatrixError:
+        own = resources.checkout_matrix()
+        if own is None:
+            raise
+        say(f"no {FILE_NAME} here or above: using {own}")
+        return Workspace(own.parent, workspace.env)
+    return workspace

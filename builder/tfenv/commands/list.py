@@ -13,9 +13,11 @@ from tfenv.commands._common import emit, json_option
 def command(refused: bool, as_json: bool) -> None:
     """Show the cells of matrix.yaml, their aliases and state."""
     from tfenv import digest
-    from tfenv.workspace import here
+    from tfenv.console import Console
+    from tfenv.workspace import here_or_checkout
 
-    workspace = here()
+    console = Console()
+    workspace = here_or_checkout(console.note)
     matrix = workspace.matrix
     cells = [
         {
@@ -40,6 +42,10 @@ def command(refused: bool, as_json: bool) -> None:
         state = "locked" if tag["locked"] else "not locked"
         short = ", ".join(name.split(":")[1] for name in workspace.tags(cell)[1:])
         click.echo(f"{cell.name}  {state}  {short}")
+    if not cells:
+        console.note("no cell: matrix.yaml gives no combination that is not refused")
+    if matrix.refused and not refused:
+        console.note(f"{len(matrix.refused)} refused: tfenv list --refused")
     if refused:
         for name, why in matrix.refused:
             click.echo(f"{name}  refused: {why}")

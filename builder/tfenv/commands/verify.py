@@ -42,10 +42,10 @@ def command(
     from tfenv.console import Console
     from tfenv.report import to_ctrf
     from tfenv.store import default_store
-    from tfenv.workspace import here
+    from tfenv.workspace import here_or_checkout
 
-    workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
+    workspace = here_or_checkout(host.console.note)
 
     def one(cell: Cell) -> int:
         image = images.find(workspace.image_names(cell), os.environ)
