@@ -143,20 +143,24 @@ def _contents(name: str) -> bytes:
     return f"the contents of {name}".encode()
 
 
+TRIM = (Rule(what="nvidia/*/include/**", why="headers, and nothing compiles here"),)
+KEEP = (Rule(what="nvidia/*/include/cuda.h", why="one that somebody wants"),)
+
+
 def lock(cell: Cell, **changes: Any) -> Lock:
     """A lock of the cell; ``fill`` gives a store what it names."""
     values: dict[str, Any] = {
         "cell": cell.name,
         "platform": "linux/amd64",
-        "epoch": 1710892800,
-        "base_epoch": 1686355200,
+        "epoch": cell.row.cuda_set.epoch,
+        "base_epoch": cell.base.epoch,
         "requirements": cell.row.requirements,
         "exclude_newer": cell.row.exclude_newer,
         "cuda_from": "wheels",
         "require_cuda": "cuda>=12.1 cuda>=12.0,arch<9.0",
         "template": render.template_version(),
         "uv": "0.9.9",
-        "suite": "bookworm",
+        "suite": cell.base.suite,
         "debian_packages": cell.base.packages,
         "debian_locked_at": "2025-11-30T11:00:00Z",
         "debian": (
@@ -171,8 +175,9 @@ def lock(cell: Cell, **changes: Any) -> Lock:
             _wheel("tensorflow", "2.15.1", "python"),
             _wheel("uv", "0.9.9", "tool"),
         ),
-        "trim": (Rule(what="nvidia/*/include/**", why="headers, and nothing compiles here"),),
-        "keep": (Rule(what="nvidia/*/include/cuda.h", why="one that somebody wants"),),
+        "trim": cell.row.trim,
+        "keep": cell.row.keep,
+        "without": cell.row.cuda_set.without,
     }
     return Lock(**{**values, **changes})
 
