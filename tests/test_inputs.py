@@ -28,7 +28,7 @@ CHANGES: dict[str, Callable[[Lock], Lock]] = {
     "another epoch": lambda lock: replace(lock, epoch=lock.epoch + 1),
     "another base epoch": lambda lock: replace(lock, base_epoch=lock.base_epoch + 1),
     "other files trimmed": lambda lock: replace(lock, trim=(Rule(what="x/**", why="not needed here"),)),
-    "other files kept": lambda lock: replace(lock, keep=()),
+    "other files kept": lambda lock: replace(lock, keep=(Rule(what="y/**", why="somebody wants it"),)),
     "another uv": lambda lock: replace(lock, uv="1.0"),
     "other drivers accepted": lambda lock: replace(lock, require_cuda="cuda>=12.2"),
     "other templates": lambda lock: replace(lock, template="f" * 64),
