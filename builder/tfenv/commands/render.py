@@ -20,7 +20,6 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
     from tfenv import render
     from tfenv.console import Console
     from tfenv.files import write_all
-    from tfenv.lock import require_current
     from tfenv.workspace import here
 
     workspace, console = here(), Console()
@@ -32,6 +31,8 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         files = workspace.rendered(cell)
         changed = render.drift(workspace.folder(cell), files)
         if check:
+            from tfenv.lock import require_current
+
             require_current(cell, workspace.lock(cell), render.template_version())
             render.raise_drift({cell.name: changed})
         elif changed:
