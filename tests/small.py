@@ -422,7 +422,7 @@ class Place:
 
     def leftovers(self) -> list[str]:
         """What is in the store beside blobs, records, logs, locks of images and kept results."""
-        known = {"blobs", "builds", "logs", "lock", "locks", "memo"}
+        known = {"blobs", "builds", "logs", "lock", "locks", "memo", "CACHEDIR.TAG"}
         paths = (path.relative_to(self.store.root) for path in self.store.root.rglob("*") if path.is_file())
         return sorted(str(path) for path in paths if path.parts[0] not in known)
 

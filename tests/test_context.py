@@ -121,6 +121,17 @@ def test_on_another_filesystem_inputs_are_copied(here: Place, monkeypatch: pytes
     assert not copy.samefile(here.store.path(wheel.sha256))
 
 
+@pytest.mark.parametrize("name", ["base-files", "uv", "tensorflow"])
+def test_an_input_changed_on_disk_is_never_built_from(here: Place, tmp_path: Path, name: str) -> None:
+    (chosen,) = [i for i in (*here.lock.debian, *here.lock.wheels) if i.name == name]
+    blob = here.store.path(chosen.sha256)
+    blob.write_bytes(bytes(reversed(blob.read_bytes())))
+    (tmp_path / "new").mkdir()
+    with pytest.raises(IntegrityError, match="changed on disk"):
+        context.stage(here.lock, FILES, here.store, tmp_path / "new")
+    assert not blob.exists()
+
+
 def test_a_missing_input_is_named(here: Place) -> None:
     wheel = here.lock.wheels[0]
     here.store.path(wheel.sha256).unlink()

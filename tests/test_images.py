@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import small
 from small import Place
 from tfenv import build, images
-from tfenv.errors import NotReadyError, UsageError
+from tfenv.errors import IntegrityError, NotReadyError, UsageError
 
 AB = ("tfenv:a", "tfenv:b")
 
@@ -155,3 +156,21 @@ def test_nothing_is_removed_where_nothing_is_left(here: Place) -> None:
 
 def test_without_an_engine_nothing_is_forgotten() -> None:
     assert images.forget_unfinished("/nowhere/docker") == 0
+
+
+def test_an_archive_changed_on_disk_is_not_loaded(here: Place, own_builder: None) -> None:
+    built = made(here)
+    data = built.archive.read_bytes()
+    middle = len(data) // 2
+    built.archive.write_bytes(data[:middle] + bytes(64) + data[middle + 64 :])
+    with pytest.raises(IntegrityError, match="has been removed"):
+        images.settle(built, here.env)
+    assert not built.archive.exists()
+    assert not made(here).reused, "it is built anew"
+
+
+def test_an_archive_of_another_digest_is_not_loaded(here: Place, own_builder: None) -> None:
+    built = made(here)
+    other = replace(built, digest=replace(built.digest, manifest="sha256:" + "1" * 64))
+    with pytest.raises(IntegrityError, match="does not hold sha256:1111"):
+        images.settle(other, here.env)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.store import Store, default_store
 
 
@@ -92,8 +92,59 @@ def test_gc_removes_what_is_not_kept_and_says_how_much(store: Store) -> None:
     assert store.gc({kept}).files == 0
 
 
+def test_a_blob_is_proved_by_reading_it(store: Store) -> None:
+    sha256 = hashlib.sha256(b"input").hexdigest()
+    with store.temp() as file:
+        file.write_bytes(b"input")
+        store.add(file, sha256)
+    assert store.prove(sha256).read_bytes() == b"input"
+    with pytest.raises(FileNotFoundError):
+        store.prove("0" * 64)
+
+
+@pytest.mark.parametrize("kind", ["other bytes", "link", "folder"])
+def test_a_blob_that_was_changed_is_removed(store: Store, tmp_path: Path, kind: str) -> None:
+    path = store.path(hashlib.sha256(b"input").hexdigest())
+    path.parent.mkdir(parents=True)
+    if kind == "other bytes":
+        path.write_bytes(b"inpuT")
+    elif kind == "link":
+        (tmp_path / "elsewhere").write_bytes(b"input")
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.mkdir()
+        (path / "file").touch()
+    with pytest.raises(IntegrityError, match="has been removed") as caught:
+        store.prove(path.name)
+    assert "type the command again" in caught.value.remedy
+    assert not path.exists() and (kind != "link" or (tmp_path / "elsewhere").exists())
+
+
+def test_gc_leaves_a_folder_alone_that_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "app.log").touch()
+    store = Store(tmp_path)
+    for _ in range(2):  # also after it was used as a store
+        with pytest.raises(UsageError, match="not made by tfenv"):
+            store.gc(set())
+        with store.temp(), store.lock():
+            pass
+    assert (tmp_path / "logs" / "app.log").exists()
+
+
+def test_gc_does_not_follow_a_link_out_of_the_store(store: Store, tmp_path: Path) -> None:
+    with store.lock():
+        pass
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    store.logs_dir.symlink_to(tmp_path / "mine")
+    store.gc(set())
+    assert (tmp_path / "mine" / "file").exists()
+
+
 def test_gc_removes_stale_temporary_files_only(store: Store) -> None:
-    store.tmp_dir.mkdir(parents=True)
+    with store.temp():
+        pass
     for name in ("100-living", "200-dead", f"{sha(b'x')}.part", f"{sha(b'old')}.part"):
         (store.tmp_dir / name).write_bytes(b"x")
     os.utime(store.tmp_dir / f"{sha(b'old')}.part", (0, 0))

@@ -99,9 +99,21 @@ class Fake:
 
 
 def verify(fake, **more):
-    given = {"digest": DIGEST, "host": Host(), "packed": b"zip", "clock": lambda: 1000.0}
+    given = {"digest": DIGEST, "host": Host(), "packed": b"zip", "clock": lambda: 1000.0, "gpus": True}
     given["plan_of"] = lambda packed, suite: plan()
     return verify_image("tfenv:x", {"cell": "c"}, start=fake.start, **{**given, **more})
+
+
+def test_no_pass_where_the_container_had_no_gpu():
+    fake = Fake(start("a"), check("a"), end("pass"))
+    report = verify(fake, plan_of=lambda *_: plan("a"), gpus=False)
+    assert (report.verdict, report.exit_code, report.reason) == ("unverified", 3, "no GPU")
+
+
+@pytest.mark.parametrize("seconds", ["NaN", "1e999", "-1", "9" * 400])
+def test_no_duration_is_no_event(seconds):
+    line = json.dumps(check("a")).replace('"seconds": ', '"seconds": ' + seconds + ', "x": ')
+    assert take(outcome := Outcome(), line) is None and outcome.checks == [] and outcome.strays
 
 
 def test_a_pass():
@@ -443,6 +455,6 @@ def test_a_real_container_is_verified_and_removed(tmp_path):
             start=containers.container,
             plan_of=lambda *_: plan(),
         )
-    assert (report.verdict, report.digest) == ("pass", digest)
+    assert (report.verdict, report.reason, report.digest) == ("unverified", "no GPU", digest)
     assert [c.name for c in report.checks] == ["a"]
     assert all_containers() <= before

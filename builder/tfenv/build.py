@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -135,13 +136,21 @@ def stage_for_hand(inputs: Inputs, host: Host, root: Path) -> list[str]:
     from tfenv.context import stage
 
     engine = ready_engine(host.env)
-    fetch_inputs(inputs.lock, host)
     root = root.absolute()
     try:
         root.mkdir(parents=True)
     except FileExistsError as error:
         raise UsageError(f"{root} exists", remedy="name a folder that does not exist yet") from error
-    laid = stage(inputs.lock, inputs.files, host.store, root)
+    try:
+        fetch_inputs(inputs.lock, host)
+    except BaseException:
+        root.rmdir()
+        raise
+    try:
+        laid = stage(inputs.lock, inputs.files, host.store, root)
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
     return _argv(inputs, engine, laid)
 
 
@@ -201,6 +210,6 @@ def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
         manifest=described.manifest_digest,
         config=described.config_digest,
         diff_ids=described.diff_ids,
-        compressed_bytes=described.compressed_size,
+        compressed_bytes=sum(layer.size for layer in described.layers),
         builder=builder,
     )

@@ -116,6 +116,11 @@ def _run(argv: Sequence[str] | None, came: list[int]) -> int:
         from tfenv.console import Console
 
         return tell(error, Console(), as_json=wish.get("json", False))
+    except Exception as error:
+        from tfenv.commands._common import tell, unforeseen
+        from tfenv.console import Console
+
+        return tell(unforeseen(error), Console(), as_json=wish.get("json", False))
     return result if isinstance(result, int) else 0
 
 

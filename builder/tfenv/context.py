@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,7 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
         )
         for name, text in files.items():
             (main / name).write_text(text, encoding="utf-8")
+        _prove(lock, store)
         for package in lock.debian:
             _link(
                 store, package.sha256, debs / ("essential" if package.essential else "rest"), package.filename
@@ -86,6 +88,13 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
             remedy="free space: tfenv gc",
         ) from error
     return Staged(main=main, named={"debs": debs, "wheels": wheels})
+
+
+def _prove(lock: Lock, store: Store) -> None:
+    """Read every input once and compare its hash: nothing later looks at the .debs and at uv."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        hashes = {package.sha256 for package in lock.debian} | {wheel.sha256 for wheel in lock.wheels}
+        list(pool.map(store.prove, sorted(hashes)))
 
 
 def _link(store: Store, sha256: str, folder: Path, name: str) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfenv import oci
 from tfenv.engine import run_command
-from tfenv.errors import UsageError
+from tfenv.errors import IntegrityError, UsageError
 from tfenv.render import LABEL_PREFIX
 
 if TYPE_CHECKING:
@@ -31,8 +32,29 @@ def settle(built: Built, env: Mapping[str, str]) -> bool:
     with connect(env) as containers:
         if containers.inspect(built.digest.manifest):
             return False
+        _prove(built)
         containers.load(built.archive)
         return True
+
+
+def _prove(built: Built) -> None:
+    """The archive is whole, and is the one that was built.
+
+    Raises:
+        IntegrityError: it was changed on disk; it is removed.
+    """
+    try:
+        oci.verify_blobs(built.archive)
+        if oci.describe(built.archive).manifest_digest == built.digest.manifest:
+            return
+        why = f"it does not hold {built.digest.manifest}"
+    except IntegrityError as error:
+        why = error.message
+    built.archive.unlink(missing_ok=True)
+    raise IntegrityError(
+        f"an archive of the store was changed on disk and has been removed: {why}",
+        remedy="type the command again: it is built anew",
+    )
 
 
 def tag(image: str, tags: tuple[str, ...], env: Mapping[str, str], *, passing: str = "") -> bool:

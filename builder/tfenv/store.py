@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import re
+import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.errors import IntegrityError, NotReadyError, UsageError
 
 _STALE_AFTER_SECONDS = 24 * 3600
 _CHUNK = 1 << 20
+# https://bford.info/cachedir/: backups leave such folders out
+MARK = "CACHEDIR.TAG"
+MARK_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of tfenv.\n"
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -81,6 +86,24 @@ class Store:
             return False
         return size is None or found == size
 
+    def prove(self, sha256: str) -> Path:
+        """The blob, after reading all of it: what a build is made of has the hash that was locked.
+
+        Raises:
+            IntegrityError: it was changed on disk; it is removed. FileNotFoundError: it is not there.
+        """
+        path = self.path(sha256)
+        if stat.S_ISREG(path.lstat().st_mode) and hash_file(path) == sha256:
+            return path
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        raise IntegrityError(
+            f"a file of the store was changed on disk and has been removed: {path}",
+            remedy="type the command again: it is fetched anew",
+        )
+
     def add(self, file: Path, sha256: str, *, name: str = "") -> Path:
         """Move ``file`` (on the store's filesystem) in after checking its hash; return the blob.
 
@@ -115,6 +138,7 @@ class Store:
         import tempfile
 
         with not_ready_when_unwritable(self.root):
+            self._claim()
             self.tmp_dir.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=suffix, dir=self.tmp_dir)
         os.close(handle)
@@ -159,7 +183,7 @@ class Store:
 
     def _acquire(self) -> IO[str]:
         with not_ready_when_unwritable(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
+            self._claim()
             file = (self.root / "lock").open("a+", encoding="ascii")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,6 +196,27 @@ class Store:
         file.write(f"{os.getpid()}\n")
         file.flush()
         return file
+
+    def _claim(self) -> None:
+        """Make the folder, and mark it as the store's own: a folder of other files gets no mark."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        if not any(self.root.iterdir()):
+            (self.root / MARK).write_text(MARK_TEXT, "ascii")
+
+    def require_own(self) -> None:
+        """Refuse to free a folder that holds something else, and was only named as a cache.
+
+        Raises:
+            UsageError: it has not the store's mark.
+        """
+        if not self.root.is_dir() or not any(self.root.iterdir()):
+            return
+        mark = self.root / MARK
+        if not (mark.is_file() and mark.read_bytes() == MARK_TEXT.encode()):
+            raise UsageError(
+                f"{self.root} was not made by tfenv: nothing in it is removed",
+                remedy="point TFENV_CACHE to a folder of its own",
+            )
 
     def gc(
         self,
@@ -191,6 +236,7 @@ class Store:
         A tmp file is stale after a day, or when the process that its name starts with is gone.
         A download's ``.part`` names no process: it stays a day, so that the download can resume.
         """
+        self.require_own()
         alive = alive or _alive
         with self.lock():
             doomed = [b for b in _files(self.blobs_dir) if b.name not in keep]
@@ -198,7 +244,7 @@ class Store:
             doomed += _files(self.logs_dir)
             doomed += [f for f in _files(self.tmp_dir) if _stale(f, now(), alive)]
             doomed += [r for r in _files(self.builds_dir) if not self._record_holds(r, keep)]
-            freed = Freed(bytes=sum(f.stat().st_size for f in doomed), files=len(doomed))
+            freed = Freed(bytes=sum(f.lstat().st_size for f in doomed), files=len(doomed))
             if not dry_run:
                 for file in doomed:
                     file.unlink(missing_ok=True)
@@ -252,7 +298,9 @@ def _hex(sha256: str) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.iterdir() if f.is_file()) if folder.is_dir() else []
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(f for f in folder.iterdir() if f.is_file() or f.is_symlink())
 
 
 def _stale(file: Path, now: float, alive: Callable[[int], bool]) -> bool:

@@ -11,6 +11,7 @@ import click
 
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError
+from tfenv.progress import clean
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -43,7 +44,7 @@ def emit(data: object, *, as_json: bool, text: str = "") -> None:
     if as_json:
         click.echo(json.dumps(data, sort_keys=True))
     elif text:
-        click.echo(text)
+        click.echo(clean(text))  # an image or a mirror may have a say in it
 
 
 def each(
@@ -66,6 +67,8 @@ def each(
             raise  # nobody reads any more
         except (TfenvError, OSError) as error:
             codes.append(tell(error, console, as_json=as_json, cell=name(item)))
+        except Exception as error:
+            codes.append(tell(unforeseen(error), console, as_json=as_json, cell=name(item)))
     return worst(codes)
 
 
@@ -104,6 +107,24 @@ def of_system(error: OSError) -> NotReadyError:
     what = f"{error.strerror}: {error.filename}" if error.filename and error.strerror else str(error)
     remedy = _REMEDIES.get(error.errno or 0, "see to that, then type the command again")
     return NotReadyError(what or type(error).__name__, remedy=remedy)
+
+
+def unforeseen(error: Exception) -> TfenvError:
+    """A fault of tfenv's own: one line for the user, the traceback in a file for the report."""
+    import os
+    import tempfile
+    import traceback
+
+    from tfenv.index import redact
+
+    handle, name = tempfile.mkstemp(prefix="tfenv-traceback-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.write(redact("".join(traceback.format_exception(error))))
+    said = redact(str(error).splitlines()[0] if str(error) else "")
+    return TfenvError(
+        f"tfenv did not expect this: {type(error).__name__}: {said}",
+        remedy=f"please report it with the file {name}",
+    )
 
 
 def worst(codes: Iterable[int]) -> int:

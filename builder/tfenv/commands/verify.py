@@ -45,6 +45,8 @@ def command(
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
+    if reports:
+        reports.mkdir(parents=True, exist_ok=True)  # before minutes of checks whose verdict it is to hold
     workspace = here_or_checkout(host.console.note)
 
     def one(cell: Cell) -> int:

@@ -10,7 +10,7 @@ from tfenv.container import Bind, Spec
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.report import Check, Host, Report
 
-from .judging import judge
+from .judging import NO_GPU, judge
 from .plan import Plan, plan_of
 from .running import FOLDER, Start, commands, run_first
 from .suite import Suite, mounted, pack, suite_hash
@@ -58,6 +58,9 @@ def verify_image(
         spec = Spec(image=ref, gpus=gpus, binds=(Bind(folder, FOLDER),))
         outcome, ended, stderr = run_first(start, spec, commands(limit, suite), limit, on_check)
     verdict, outcome = judge(outcome, ended, stderr, limit, plan)
+    if verdict == "pass" and not gpus:
+        # The container was given no GPU: whatever the image says of one is not true.
+        verdict, outcome.reason = "unverified", NO_GPU
     return Report(
         image=ref,
         digest=digest,

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from tfenv.report import Check, Finding, Status
 
+_STRAYS_KEPT = 1000  # lines that are no events
+
 
 @dataclass
 class Outcome:
@@ -46,10 +48,17 @@ def take(outcome: Outcome, line: str) -> Check | None:
             outcome.verdict = str(event["verdict"])
             outcome.reason = str(event.get("reason") or "")
             outcome.facts = dict(event.get("facts") or {})
-    except (ValueError, TypeError, KeyError, AttributeError):
-        if line.strip():
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        if line.strip() and len(outcome.strays) < _STRAYS_KEPT:
             outcome.strays.append(line[:500])
     return None
+
+
+def _seconds(said: object) -> float:
+    seconds = float(cast(float, said or 0.0))
+    if not 0 <= seconds < 1e9:  # also nan
+        raise ValueError(f"no duration: {said!r}")
+    return seconds
 
 
 def _check(event: Mapping[str, Any]) -> Check:
@@ -69,7 +78,7 @@ def _check(event: Mapping[str, Any]) -> Check:
     return Check(
         name=str(event["name"]),
         status=cast(Status, status),
-        seconds=float(event.get("seconds") or 0.0),
+        seconds=_seconds(event.get("seconds")),
         findings=findings,
         facts=dict(event.get("facts") or {}),
         reason=str(event.get("reason") or ""),
