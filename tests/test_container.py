@@ -260,3 +260,11 @@ def test_a_loaded_archive_keeps_its_digest_and_runs(tmp_path):
     assert all_containers() <= before
     with connect() as containers:
         assert containers.inspect(name) is None
+
+
+def test_a_context_that_does_not_exist_is_not_the_default_engine(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    missing = pytest.raises(NotReadyError, match="no docker context gone")
+    with missing as caught, connect({"DOCKER_CONTEXT": "gone"}):
+        pass
+    assert "docker context use default" in caught.value.remedy

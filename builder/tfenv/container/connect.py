@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tfenv.errors import NotReadyError
+
 from .errors import explained
 from .running import Containers
 
@@ -40,7 +42,12 @@ def _client(env: Mapping[str, str], timeout: int) -> DockerClient:
 
     if not env.get("DOCKER_HOST"):
         context = ContextAPI.get_context(env.get("DOCKER_CONTEXT") or None)
-        if context is not None and context.Host and context.name != "default":
+        if context is None:  # the SDK would go on with the default engine
+            raise NotReadyError(
+                f"there is no docker context {env.get('DOCKER_CONTEXT') or 'of the current name'}",
+                remedy="see `docker context ls`; type `docker context use default`, or unset DOCKER_CONTEXT",
+            )
+        if context.Host and context.name != "default":
             return docker.DockerClient(
                 base_url=context.Host,
                 tls=context.TLSConfig or False,
