@@ -99,16 +99,6 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exclude:
-    """A combination that is refused, and why. ``None`` matches anything."""
-
-    why: str
-    tensorflow: str | None = None
-    python: str | None = None
-    base: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Matrix:
     """All of matrix.yaml: ``cells`` are accepted, ``refused`` are not, each with the reason."""
 

@@ -39,6 +39,17 @@ def cells_arguments(function: _F) -> _F:
     return click.argument("cells", nargs=-1, metavar="[CELL]...")(function)
 
 
+def gpus_option(function: _F) -> _F:
+    """``--gpus``: what the image gets of the host's while it is verified."""
+    return click.option(
+        "--gpus",
+        type=click.Choice(["auto", "all", "none"]),
+        default="auto",
+        show_default=True,
+        help="Give the image the host's GPUs while it is verified.",
+    )(function)
+
+
 def emit(data: object, *, as_json: bool, text: str = "") -> None:
     """Print ``data`` as one line of JSON, or ``text`` for people, on stdout."""
     if as_json:

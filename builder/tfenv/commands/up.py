@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfenv.commands._common import emit, json_option
+from tfenv.commands._common import emit, gpus_option, json_option
 from tfenv.errors import EXIT_FAILED
 
 if TYPE_CHECKING:
     from tfenv.build import Host
+    from tfenv.digest import Likeness
+    from tfenv.images import Image
     from tfenv.inputs import Inputs
-    from tfenv.pipeline import Made
     from tfenv.workspace import Workspace
 
 NOT_LOCKED = "NOT the locked digest: today's Debian packages"
@@ -21,13 +22,7 @@ NOT_LOCKED = "NOT the locked digest: today's Debian packages"
 
 @click.command("up")
 @click.argument("cell", metavar="CELL")
-@click.option(
-    "--gpus",
-    type=click.Choice(["auto", "all", "none"]),
-    default="auto",
-    show_default=True,
-    help="Give the image the host's GPUs while it is verified.",
-)
+@gpus_option
 @json_option
 def command(cell: str, gpus: str, as_json: bool) -> int:
     """Lock, render, build and verify one cell; tag it unless a check failed.
@@ -44,22 +39,19 @@ def command(cell: str, gpus: str, as_json: bool) -> int:
     workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
     (chosen,) = workspace.cells((cell,))
-    inputs, made = _make(workspace, pipeline.prepare(workspace, chosen, host), host)
-    image = made.image if made else pipeline.recorded_image(workspace, inputs, host)
-    assert image is not None
+    inputs, image, likeness = _make(workspace, pipeline.prepare(workspace, chosen, host), host)
     report, folder = pipeline.check(chosen, inputs.lock, image, host, gpus=gpus)
     failed = report.exit_code == EXIT_FAILED
     tags = workspace.tags(chosen, locked=inputs.locked)
     if not failed:
         images.tag(image.id, tags, host.env, passing=inputs.building)
     mark = "" if inputs.locked else f" ({NOT_LOCKED})"
-    words = "no tag was moved, the image stays as " + image.id if failed else ""
     emit(
         {
             "cell": chosen.name,
             "manifest": image.id,
             "locked": inputs.locked,
-            "likeness": made.likeness if made else "identical",
+            "likeness": likeness,
             "tags": [] if failed else list(tags),
             "verdict": report.verdict,
             "reason": report.reason,
@@ -72,24 +64,25 @@ def command(cell: str, gpus: str, as_json: bool) -> int:
         + f"  reports: {folder}",
     )
     if failed:
-        host.console.note(words)
+        host.console.note(f"no tag was moved, the image stays as {image.id}")
     host.console.note(f"{report.words}{mark}")
     return report.exit_code
 
 
-def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Made | None]:
-    """What was made and from what; None where the engine had the recorded image and no input was left."""
+def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Image, Likeness]:
+    """What the image is made of, the image, and how it relates to the recorded digest."""
     from tfenv import pipeline
     from tfenv.fetch import MissingInputs
 
     try:
-        return inputs, pipeline.make(workspace, inputs, host)
+        made = pipeline.make(workspace, inputs, host)
     except MissingInputs as gone:
-        if pipeline.recorded_image(workspace, inputs, host):
+        if recorded := pipeline.recorded_image(workspace, inputs, host):
             host.console.warn(f"{gone.message}\nthe engine still has the recorded image: it is taken")
-            return inputs, None
+            return inputs, recorded, "identical"
         if gone.wheels:
             raise
         host.console.warn(f"{gone.message}\ngoing on with today's versions: this is {NOT_LOCKED}")
-    instead = pipeline.todays(inputs, host)
-    return instead, pipeline.make(workspace, instead, host)
+        inputs = pipeline.todays(inputs, host)
+        made = pipeline.make(workspace, inputs, host)
+    return inputs, made.image, made.likeness

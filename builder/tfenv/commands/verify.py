@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tfenv.commands._common import cells_arguments, each, emit, json_option
+from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option
 from tfenv.model import Cell
 
 
@@ -20,13 +20,7 @@ from tfenv.model import Cell
     show_default=True,
     help="full also reads every installed file, and runs the longer checks.",
 )
-@click.option(
-    "--gpus",
-    type=click.Choice(["auto", "all", "none"]),
-    default="auto",
-    show_default=True,
-    help="Give the image the host's GPUs.",
-)
+@gpus_option
 @click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports.")
 @json_option
 def command(
