@@ -1,0 +1,1 @@
+"""The truth about combinations: which TensorFlow runs with which libraries, Python, GPU and driver."""
