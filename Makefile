@@ -7,7 +7,7 @@ SHELL := bash
 CELL ?= 2.15-cu12
 BIN := .venv/bin
 
-.PHONY: help setup env image test test-unit lint render lock bench clean gc
+.PHONY: help setup env image browser test test-unit lint render lock bench clean gc
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -25,11 +25,14 @@ $(BIN)/ready: uv.lock pyproject.toml scripts/env
 image: setup env ## set up, then build and verify the image of CELL; ends 0 without a GPU if all else passed
 	@scripts/image '$(CELL)'
 
-test: env ## run all tests (make image first: they look into the image)
+browser: ## install Chromium if there is no browser that the tests of the matrix page can drive
+	@scripts/setup browser
+
+test: env browser ## run all tests (make image first: they look into the image)
 	@$(BIN)/pytest
 
-test-unit: env ## run the tests that need neither an engine nor an image
-	@$(BIN)/pytest -m 'not engine and not image'
+test-unit: env ## run the tests that need neither an engine, an image nor a browser
+	@$(BIN)/pytest -m 'not engine and not image and not browser'
 
 lint: env ## check style, types, Dockerfiles, and that regenerating changes nothing
 	@$(BIN)/ruff check

@@ -242,6 +242,37 @@ def test_anything_else_gets_the_usage(machine: Machine, arguments: tuple[str, ..
     assert "scripts/setup [--check] [python] [debian] [engine]" in done.stderr
 
 
+# ---- a browser
+
+
+@pytest.mark.parametrize("name", ["chromium", "google-chrome-stable", "google-chrome"])
+def test_a_browser_that_is_there_is_used(machine: Machine, name: str) -> None:
+    found = machine.add(name, "exit 0")
+    done = machine.setup("browser")
+    assert done.returncode == 0
+    assert f"have a browser ({found})" in done.stderr
+
+
+def test_the_browser_that_is_named_comes_first(machine: Machine, tmp_path: Path) -> None:
+    machine.add("chromium", "exit 0")
+    mine = machine.add("mine", "exit 0", tmp_path / "own")
+    assert machine.shell("find_browser", TFENV_BROWSER=str(mine)).stdout == f"{mine}\n"
+
+
+def test_without_a_browser_it_says_what_to_type(machine: Machine) -> None:
+    machine.add("id", "echo 1000")
+    machine.add("chromium-browser", "exit 0")  # Ubuntu's, which asks for a snap
+    done = machine.setup("browser")
+    assert done.returncode == 4
+    assert "missing Chromium" in done.stderr
+    assert f"  apt-get install chromium\nType: sudo {SETUP} browser" in done.stderr
+
+
+def test_only_who_asks_gets_a_browser(machine: Machine) -> None:
+    machine.engine()
+    assert "browser" not in machine.setup("--check", TFENV_DEBIAN_MIRROR="http://m.example/debian").stderr
+
+
 # ---- starting and stopping
 
 
@@ -503,6 +534,20 @@ def test_ubuntu_takes_its_own_engine(apt: Apt) -> None:
         "docker-buildx": "0.21.3",
         "containerd": "1.7.28",
     }
+
+
+def test_debian_gets_its_own_chromium(apt: Apt) -> None:
+    publish(apt.root / "debian", "bookworm", OLD | {"chromium": "156.0"})
+    apt.sources("debian.sources", DEB822)
+    assert apt.installs("make_browser") == {"chromium": "156.0"}
+
+
+def test_ubuntu_is_told_to_bring_a_browser(apt: Apt) -> None:
+    publish(apt.root / "ubuntu", "noble", {"chromium-browser": "2:1snap1"}, origin="Ubuntu")
+    apt.sources("ubuntu.list", f"deb [trusted=yes] file:{apt.root}/ubuntu noble main\n")
+    done = apt.shell("make_browser")
+    assert done.returncode == 4
+    assert "TFENV_BROWSER" in done.stderr
 
 
 @pytest.mark.parametrize("origin", ["Ubuntu", "Debian"])

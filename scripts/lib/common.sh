@@ -32,3 +32,12 @@ find_python() {
   done < <(every python3)
   return 1
 }
+
+# find_browser: path of a Chromium that can be driven; TFENV_BROWSER names another. Ubuntu's chromium-browser is a snap.
+find_browser() {
+  local name
+  for name in "${TFENV_BROWSER:-}" chromium google-chrome-stable google-chrome; do
+    if [ -n "$name" ] && type -P "$name"; then return; fi
+  done
+  return 1
+}
