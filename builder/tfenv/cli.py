@@ -25,6 +25,7 @@ COMMANDS = {
     "verify": "Run the verification suite in built images.",
     "up": "Lock, render, build and verify one cell.",
     "run": "Run a command in a cell's image.",
+    "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
     "gc": "Free the store of archives and inputs.",
     "schema": "Print or write the JSON Schema of matrix.yaml.",
 }

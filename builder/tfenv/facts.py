@@ -9,14 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import UsageError
 from .resources import facts_dir
 from .versions import major, order
-
-if TYPE_CHECKING:
-    from .model import Row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +23,14 @@ class Ptx:
     Args:
         since: the lowest compute capability that has no machine code for them, e.g. ``9.0``.
         isa: version of the PTX language, e.g. ``8.1``; what: which kernels.
+        until: the last compute capability that can compile it, where its target is one architecture's own
+            (``sm_90a`` runs on 9.0 alone); None for all later ones.
     """
 
     since: str
     isa: str
     what: str
+    until: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,14 @@ class Compiled:
 
     Args:
         released: RFC 3339 time of the upload; pythons: versions it has wheels for.
-        cuda: ``12.2``; cudnn: ``8.9.4``, the lowest cuDNN it accepts within the major version.
-        nccl: its version; nccl_how: ``linked`` in, or ``loaded`` from outside; nccl_sass: compute
-            capabilities that a linked one has machine code for.
+        cuda: ``12.2`` or ``12.5.1``, as exact as the wheel is; cudnn: ``8.9.4``, the lowest cuDNN it
+            accepts within the major version.
+        nccl: its version; nccl_how: ``linked`` in, ``loaded`` from outside, or "" if that was not read;
+            nccl_sass: compute capabilities that a linked one has machine code for.
         sass: compute capabilities with machine code for every kernel; ptx: what is only PTX.
         source: how each of these was read.
+        prerelease: a release candidate; yanked: the reason that the index gives, or "".
+        deep: whether the libraries were read; without it sass and ptx are unknown, not empty.
     """
 
     tensorflow: str
@@ -57,6 +60,9 @@ class Compiled:
     sass: tuple[str, ...]
     ptx: tuple[Ptx, ...]
     source: dict[str, str]
+    prerelease: bool = False
+    yanked: str = ""
+    deep: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +107,7 @@ def compiled(tensorflow: str) -> Compiled:
     Raises:
         UsageError: nothing is known of that release.
     """
-    facts = _read("tensorflow").get(tensorflow)
-    if facts is None:
-        raise UsageError(
-            f"what TensorFlow {tensorflow} was compiled for is not known",
-            remedy=f"use one of {', '.join(releases())}, or add {tensorflow} "
-            "to builder/tfenv/facts/tensorflow.json, saying how each value was read",
-        )
+    facts = entry(tensorflow)
     return Compiled(
         tensorflow=tensorflow,
         released=facts["released"],
@@ -117,10 +117,32 @@ def compiled(tensorflow: str) -> Compiled:
         nccl=facts["nccl"]["version"],
         nccl_how=facts["nccl"]["how"],
         nccl_sass=tuple(facts["nccl"].get("sass", ())),
-        sass=tuple(facts["sass"]),
-        ptx=tuple(Ptx(since=p["from"], isa=p["isa"], what=p["what"]) for p in facts["ptx"]),
+        sass=tuple(facts.get("sass", ())),
+        ptx=tuple(
+            Ptx(since=p["from"], isa=p["isa"], what=p["what"], until=p.get("until"))
+            for p in facts.get("ptx", ())
+        ),
         source=dict(facts["source"]),
+        prerelease=facts["prerelease"],
+        yanked=facts["yanked"],
+        deep="sass" in facts,
     )
+
+
+def entry(tensorflow: str) -> dict[str, Any]:
+    """All that the file holds of a release, as `tfenv facts audit` wrote it.
+
+    Raises:
+        UsageError: nothing is known of that release.
+    """
+    found = _read("tensorflow").get(tensorflow)
+    if found is None:
+        raise UsageError(
+            f"what TensorFlow {tensorflow} was compiled for is not known",
+            remedy=f"use one of {', '.join(releases())}, or read it from its wheels: "
+            f"tfenv facts audit --deep {tensorflow}",
+        )
+    return dict(found)
 
 
 def libraries(cuda_major: str, cudnn_major: str) -> tuple[Library, ...]:
@@ -199,14 +221,14 @@ def require_expression(of: tuple[Floor, ...]) -> str:
     return " ".join(terms)
 
 
-def driver_floor(row: Row) -> tuple[Floor, ...]:
-    """The lowest drivers that run a row, by compute capability of the GPU."""
-    return floors(compiled(row.tensorflow), row.cuda_set.cuda)
+def driver_floor(tensorflow: str, cuda: str) -> tuple[Floor, ...]:
+    """The lowest drivers that run a release with libraries of a CUDA version, by compute capability."""
+    return floors(compiled(tensorflow), cuda)
 
 
-def require_cuda(row: Row) -> str:
-    """The value of NVIDIA_REQUIRE_CUDA for a row, e.g. ``cuda>=12.1 cuda>=12.0,arch<9.0``."""
-    return require_expression(driver_floor(row))
+def require_cuda(tensorflow: str, cuda: str) -> str:
+    """The value of NVIDIA_REQUIRE_CUDA for both, e.g. ``cuda>=12.1 cuda>=12.0,arch<9.0``."""
+    return require_expression(driver_floor(tensorflow, cuda))
 
 
 def _row(drivers: Any, table: str, key: str, what: str) -> Any:

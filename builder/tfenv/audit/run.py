@@ -1,0 +1,197 @@
+"""What ``tfenv facts audit`` does: list, read what is new, gather by release, write, and say what it cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfenv.audit import datafile, shallow
+from tfenv.audit.listing import IndexFile, index_urls, uv_indexes, wheels_of
+from tfenv.audit.release import facts_of, gathered
+from tfenv.audit.survey import Outcome, Reading, Surveyor
+from tfenv.audit.trees import FolderTree
+from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_OK, NotReadyError, TfenvError, UsageError
+from tfenv.versions import order
+
+PROJECT = "tensorflow"
+SINCE = "2.4"
+SHALLOW = Reading(name="shallow", version=shallow.VERSION, read=shallow.read)
+
+Told = tuple[dict[str, Any], str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """Where wheels come from and how they are reached; tests give their own.
+
+    Args:
+        listing: all wheels of the project that the user's indexes have.
+        note: says something to the user.
+    """
+
+    listing: Callable[[], tuple[IndexFile, ...]]
+    surveyor: Surveyor
+    note: Callable[[str], None]
+
+
+def host(*, whole: bool = False) -> Host:
+    """This host, with the user's own index settings."""
+    from tfenv.console import Console
+    from tfenv.index import discover
+    from tfenv.memo import Memo
+    from tfenv.store import default_store
+    from tfenv.uv import uv_binary
+
+    settings, store = discover(), default_store()
+
+    def ask_uv() -> tuple[str, ...]:
+        asked = [uv_binary(), "pip", "compile", "-", "--emit-index-url", "--no-header", "--quiet"]
+        done = subprocess.run(
+            asked, input="", capture_output=True, text=True, check=False, env=settings.environment(os.environ)
+        )
+        return uv_indexes(done.stdout)
+
+    def listing() -> tuple[IndexFile, ...]:
+        urls = index_urls(settings, ask_uv)
+        if not urls:
+            raise UsageError(
+                "no package index is configured (no-index)", remedy="name one: pip config set ..."
+            )
+        return wheels_of(PROJECT, urls, settings.requests_session(), SINCE)
+
+    store.tmp_dir.mkdir(parents=True, exist_ok=True)
+    surveyor = Surveyor(
+        memo=Memo(store.memo_dir), session=settings.requests_session, scratch=store.tmp_dir, whole=whole
+    )
+    return Host(listing=listing, surveyor=surveyor, note=Console().note)
+
+
+def audit(file: Path, wanted: Iterable[str], *, whole: bool = False, on: Host | None = None) -> Told:
+    """Read the wheels and write the facts; (data, text, exit code)."""
+    on = on or host(whole=whole)
+    before = datafile.load(file)
+    listed = _by_release(_chosen(on.listing(), wanted))
+    outcomes = _read(on, [wheel for wheels in listed.values() for wheel in wheels])
+    after, failed = dict(before), [o for o in outcomes if o.error]
+    troubles = [(o.wheel.filename, o.error) for o in failed if o.error]
+    unread = {o.wheel.version for o in failed}
+    for version in listed:
+        if version in unread:  # an entry of some of the wheels would pass for one of all
+            continue
+        entry = gathered(version, [o for o in outcomes if o.wheel.version == version])
+        try:
+            facts_of(entry)
+        except TfenvError as error:
+            troubles.append((version, error))
+        else:
+            after[version] = entry
+    changed = datafile.write(file, after)
+    return _told(file, listed, outcomes, troubles, changed)
+
+
+def compare(file: Path, wanted: Iterable[str], *, on: Host | None = None) -> Told:
+    """What the index has that the file has not, and the other way round; nothing is written."""
+    on = on or host()
+    kept = {
+        wheel["filename"]: wheel
+        for entry in datafile.load(file).values()
+        for wheel in _wheels_of_entry(entry)
+    }
+    listed = {wheel.filename: wheel for wheel in _chosen(on.listing(), wanted)}
+    new = sorted(set(listed) - set(kept))
+    gone = [] if tuple(wanted) else sorted(set(kept) - set(listed))
+    differs = [
+        f"{name}: {key} is {getattr(wheel, key)!r}, the file says {kept[name][key]!r}"
+        for name, wheel in listed.items()
+        for key in ("sha256", "size", "yanked", "uploaded")
+        if name in kept and key in kept[name] and kept[name][key] != getattr(wheel, key)
+    ]
+    data = {"new": new, "gone": gone, "differs": differs}
+    lines = [f"new on the index: {name}" for name in new]
+    lines += [f"no longer on the index: {name}" for name in gone] + differs
+    code = EXIT_FAILED if lines else EXIT_OK
+    text = "\n".join(lines) or f"{file.name} has all {len(listed)} wheels of the index"
+    return data, text, code
+
+
+def of_folder(folder: Path) -> tuple[dict[str, Any], str]:
+    """The same reading of an installed TensorFlow."""
+    import json
+
+    found = shallow.read(FolderTree(folder))
+    return found, json.dumps(found, indent=2)
+
+
+def _read(on: Host, wheels: list[IndexFile]) -> list[Outcome]:
+    outcomes = []
+    for outcome in on.surveyor.survey(wheels, SHALLOW):
+        outcomes.append(outcome)
+        if outcome.now:
+            said = outcome.error.message if outcome.error else f"{_mega(outcome.fetched)} read"
+            on.note(f"{outcome.wheel.filename}: {said}")
+    return outcomes
+
+
+def _chosen(wheels: Iterable[IndexFile], wanted: Iterable[str]) -> list[IndexFile]:
+    wheels, wanted = list(wheels), set(wanted)
+    known = {wheel.version for wheel in wheels}
+    if wanted - known:
+        raise UsageError(
+            f"the index has no Linux x86_64 wheel of tensorflow {', '.join(sorted(wanted - known))}",
+            remedy=f"it has: {', '.join(sorted(known, key=order))}",
+        )
+    return [wheel for wheel in wheels if not wanted or wheel.version in wanted]
+
+
+def _by_release(wheels: Iterable[IndexFile]) -> dict[str, list[IndexFile]]:
+    found: dict[str, list[IndexFile]] = {}
+    for wheel in wheels:
+        found.setdefault(wheel.version, []).append(wheel)
+    return found
+
+
+def _wheels_of_entry(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*entry["wheels"], *({"filename": name} for name in entry["cpu_only"])]
+
+
+def _told(
+    file: Path,
+    listed: Mapping[str, list[IndexFile]],
+    outcomes: list[Outcome],
+    troubles: list[tuple[str, TfenvError]],
+    changed: bool,
+) -> Told:
+    costs = sorted(o.fetched for o in outcomes if o.found)
+    now = [o for o in outcomes if o.now]
+    read_now = sum(o.fetched for o in now)
+    data = {
+        "releases": len(listed),
+        "wheels": len(outcomes),
+        "read_now": len(now),
+        "bytes_read_now": read_now,
+        "changed": changed,
+        "bytes_by_wheel": {o.wheel.filename: o.fetched for o in outcomes},
+        "unread": [{"what": what, "message": e.message, "remedy": e.remedy} for what, e in troubles],
+    }
+    lines = [
+        f"{len(listed)} releases, {len(outcomes)} wheels: {len(now)} read now "
+        f"({_mega(read_now)}), {len(outcomes) - len(now)} known by their hash"
+    ]
+    if costs:
+        middle = costs[len(costs) // 2]
+        lines.append(
+            f"per wheel {_mega(costs[0])} to {_mega(costs[-1])}, half of them at most {_mega(middle)}"
+        )
+    lines += [f"could not be read: {what}: {e.message}\n  {e.remedy}" for what, e in troubles]
+    lines.append(f"{file}: {'written' if changed else 'unchanged'}")
+    network = all(isinstance(error, NotReadyError) for _, error in troubles)
+    code = EXIT_OK if not troubles else EXIT_NOT_READY if network else EXIT_FAILED
+    return data, "\n".join(lines), code
+
+
+def _mega(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
