@@ -26,6 +26,7 @@ COMMANDS = {
     "up": "Lock, render, build and verify one cell.",
     "run": "Run a command in a cell's image.",
     "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
+    "outdated": "Say what has changed in the world since cells were locked.",
     "gc": "Free the store of archives and inputs.",
     "schema": "Print or write the JSON Schema of matrix.yaml.",
 }

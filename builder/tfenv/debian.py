@@ -43,9 +43,9 @@ def resolve_debian(
     """
     env = os.environ if env is None else env
     mirrors = mirrors or find_mirrors(suite, env)
-    keyring = mirrors.keyring or _keyring(Path.exists)
+    signed_by = mirrors.keyring or keyring(Path.exists)
     with tempfile.TemporaryDirectory(prefix="tfenv-apt-") as folder:
-        apt = ScratchApt(Path(folder), sources_list(suite, mirrors, keyring), env, run)
+        apt = ScratchApt(Path(folder), sources_list(suite, mirrors, signed_by), env, run)
         apt("apt-get", "-q", "update")
         wanted = apt("apt-get", "-qq", "--print-uris", "install", "?essential", *packages)
         uris = list(_print_uris(wanted))
@@ -181,7 +181,8 @@ def _names(relation: str) -> Iterator[list[str]]:
         yield [re.split(r"[\s(\[:]", option.strip(), maxsplit=1)[0] for option in group.split("|")]
 
 
-def _keyring(exists: Callable[[Path], bool]) -> str:
+def keyring(exists: Callable[[Path], bool] = Path.exists) -> str:
+    """The file with the keys of the Debian archive. Raises NotReadyError where this machine has none."""
     for path in _KEYRINGS:
         if exists(Path(path)):
             return path

@@ -1,0 +1,117 @@
+"""``tfenv outdated``"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from tfenv.commands._common import cells_arguments, emit, json_option
+from tfenv.errors import EXIT_FAILED
+
+if TYPE_CHECKING:
+    from tfenv.console import Console
+    from tfenv.outdated import Finding, Result, Subject, Unasked
+    from tfenv.workspace import Workspace
+
+
+@click.command("outdated")
+@cells_arguments
+@click.option("--resolve", is_flag=True, help="Also resolve the cells again: does each still resolve?")
+@json_option
+def command(cells: tuple[str, ...], every: bool, resolve: bool, as_json: bool) -> int:
+    """Compare locks with what the index, the registry, the mirrors and end-of-life tables say today.
+
+    \b
+    urgent  the lock can no longer be built as it is: a wheel vanished, a base is gone
+    act     something should be changed: a wheel was withdrawn, a security update, a new patch release
+    info    good to know; what is pinned on purpose stays
+
+    Exit codes: 0 nothing to do, 1 something to do, 3 nothing found, but not everything could be asked.
+    """
+    from datetime import datetime, timezone
+
+    from tfenv.console import Console
+    from tfenv.outdated import look
+    from tfenv.outdated.host import host_probes
+    from tfenv.workspace import here_or_checkout
+
+    console = Console()
+    workspace = here_or_checkout(console.note)
+    subjects, damaged = _subjects(workspace, cells, every, console, as_json=as_json)
+    probes = host_probes(os.environ, resolve=resolve)
+    result = look(subjects, workspace.matrix, probes, datetime.now(timezone.utc).date())
+    for gap in _grouped(result.unasked):
+        console.note(gap)
+    emit(_plain(result), as_json=as_json, text=_text(result, len(subjects)))
+    return EXIT_FAILED if damaged else result.exit_code
+
+
+def _subjects(
+    workspace: Workspace, names: tuple[str, ...], every: bool, console: Console, *, as_json: bool
+) -> tuple[list[Subject], bool]:
+    """The cells with their locks, and whether a lock could not be read."""
+    from tfenv.commands._common import tell
+    from tfenv.errors import TfenvError
+    from tfenv.outdated import Subject
+
+    found, damaged = [], False
+    for cell in workspace.cells(names, every=every):
+        try:
+            found.append(Subject(cell=cell, lock=workspace.find_lock(cell)))
+        except TfenvError as error:
+            damaged = True
+            tell(error, console, as_json=as_json, cell=cell.name)
+    return found, damaged
+
+
+def _plain(result: Result) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "findings": [asdict(finding) for finding in result.findings],
+        "unasked": [asdict(gap) for gap in result.unasked],
+        "asked": result.asked,
+        "exit_code": result.exit_code,
+    }
+
+
+def _text(result: Result, cells: int) -> str:
+    """One line for what is the same in many cells, and below it what to do."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in result.findings:
+        groups.setdefault((finding.severity, finding.kind, finding.message), []).append(finding)
+    lines = []
+    for (severity, _, message), findings in groups.items():
+        names = [finding.cell for finding in findings if finding.cell]
+        lines.append(f"{severity:6}  {_of(names)}{message}")
+        remedy = findings[0].remedy
+        if len(names) > 1:
+            remedy = remedy.replace(names[0], "CELL")
+        lines.append(f"        {remedy}")
+    counts = [
+        f"{sum(finding.severity == severity for finding in result.findings)} {severity}"
+        for severity in ("urgent", "act", "info")
+    ]
+    lines.append(f"{cells} cells, {result.asked} questions, {len(result.unasked)} without an answer: ")
+    lines[-1] += ", ".join(counts)
+    return "\n".join(lines)
+
+
+def _of(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f"{names[0]}: " if len(names) == 1 else f"{len(names)} cells, e.g. {names[0]}: "
+
+
+def _grouped(gaps: Iterable[Unasked]) -> list[str]:
+    """One line for each host, however many questions it left open; all of them are in the JSON."""
+    hosts: dict[str, list[Unasked]] = {}
+    for gap in gaps:
+        hosts.setdefault(gap.host, []).append(gap)
+    return [
+        f"{host} could not be asked: {of[0].what}{f' and {len(of) - 1} more' if len(of) > 1 else ''}: {of[0].why}"
+        for host, of in hosts.items()
+    ]

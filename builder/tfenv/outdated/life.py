@@ -1,0 +1,64 @@
+"""When things end: the table of Python, Debian and Ubuntu, and NVIDIA's list of its images."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from tfenv.errors import NotReadyError
+from tfenv.resources import facts_dir
+
+ImageState = Literal["supported", "unsupported", "removed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndOfLife:
+    """Last days, and the state of NVIDIA's images.
+
+    Args:
+        python: last day by version, e.g. ``3.9``.
+        systems: last day by base, e.g. ``debian12``, ``ubuntu22.04``.
+        images: state by CUDA version of the tag, e.g. ``12.2.2``; ``unsupported`` ones may be deleted.
+        policy: what NVIDIA says of that; as_of: RFC 3339 day of its list.
+    """
+
+    python: Mapping[str, date] = field(default_factory=dict)
+    systems: Mapping[str, date] = field(default_factory=dict)
+    images: Mapping[str, ImageState] = field(default_factory=dict)
+    policy: str = ""
+    as_of: str = ""
+
+    def image_state(self, reference: str) -> ImageState | None:
+        """Of an image such as ``nvidia/cuda:12.2.2-base-ubuntu22.04``; None where nothing is known of it."""
+        match = re.search(r"nvidia/cuda:(\d[\d.]*)-", reference)
+        return self.images.get(match[1]) if match else None
+
+
+def end_of_life() -> EndOfLife:
+    """The committed tables. Raises NotReadyError where they cannot be read."""
+    try:
+        table = json.loads((facts_dir() / "eol.json").read_text("utf-8"))
+        images = json.loads((facts_dir() / "nvidia_images.json").read_text("utf-8"))
+        return EndOfLife(
+            python=_days(table["python"]["rows"]),
+            systems={
+                f"{system}{release}": day
+                for system in ("debian", "ubuntu")
+                for release, day in _days(table[system]["rows"]).items()
+            },
+            images={cuda: known["state"] for cuda, known in images["tags"].items()},
+            policy=images["policy"],
+            as_of=images["as_of"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NotReadyError(
+            f"the end-of-life tables cannot be read: {error}", remedy="restore the checkout or the package"
+        ) from error
+
+
+def _days(rows: Mapping[str, str]) -> dict[str, date]:
+    return {name: date.fromisoformat(day) for name, day in rows.items()}
