@@ -1,0 +1,136 @@
+"""GPU names as people and nvidia-smi write them -> compute capability. An unknown name stays unknown."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .resources import facts_dir
+from .versions import order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """What is known of a GPU, or of all of one compute capability.
+
+    Args:
+        name: as it was asked for; capability: e.g. ``9.0``.
+        kind: ``data-centre``, ``workstation``, ``geforce``; empty where only the capability is known.
+        first_cuda: first CUDA that can compile for it; last_cuda: the last; empty for no end.
+        first_driver, last_driver: a driver version, a driver branch such as ``580``; empty for no bound.
+        xla_cuda: the lowest CUDA that TensorFlow must be compiled for so that XLA can address it.
+    """
+
+    name: str
+    capability: str
+    architecture: str
+    kind: str = ""
+    first_cuda: str = ""
+    last_cuda: str = ""
+    first_driver: str = ""
+    last_driver: str = ""
+    xla_cuda: str = ""
+
+    @property
+    def target(self) -> str:
+        """The compiler's name of it, e.g. ``sm_90``."""
+        return "sm_" + self.capability.replace(".", "")
+
+
+#: Words of a name that do not tell one chip from another.
+_TAKEN_OFF = re.compile(
+    r"\b(nvidia|geforce|tesla|grid|corporation|graphics|card|gpu|gpus|laptop|notebook|mobile|generation|edition"
+    r"|server|workstation|founders|max q|with|design|pcie|pci|sxm\d?|hbm\d?e?|nvl|mig.*|\d+ ?gb|\d+ ?g"
+    r"|\d+[qcab]|superchip|dgx(?! spark)|hgx)\b"
+)
+_CAPABILITY = re.compile(
+    r"(?:sm|compute)[_ -]?(?P<packed>\d{2,3})[af]?"
+    r"|(?:cc|compute capability|capability)?\s*(?P<dotted>\d{1,2}\.\d)"
+)
+
+
+def find(name: str) -> Gpu | None:
+    """The GPU that a name means, or a compute capability (``sm_120``, ``12.0``); None if that is not known.
+
+    A name that could mean GPUs of different compute capabilities is not known: see ``ambiguous``.
+    """
+    capability = _as_capability(name)
+    if capability:
+        return of_capability(capability, name)
+    found = _names().get(_bare(name))
+    return of_capability(found[0], name, found[1]) if found else None
+
+
+def of_capability(capability: str, name: str = "", kind: str = "") -> Gpu | None:
+    """What is known of a compute capability; None if nothing is."""
+    row = _data()["capabilities"]["rows"].get(capability)
+    return Gpu(name=name or capability, capability=capability, kind=kind, **row) if row else None
+
+
+def ambiguous(name: str) -> tuple[str, ...]:
+    """The GPUs that an ambiguous name could mean; empty if it is not one."""
+    return tuple(_data()["ambiguous"]["rows"].get(_bare(name), ()))
+
+
+def near(name: str) -> tuple[str, ...]:
+    """Known names that look like an unknown one."""
+    import difflib
+
+    return tuple(difflib.get_close_matches(_bare(name), list(_names()), n=4, cutoff=0.6))
+
+
+def all_capabilities() -> tuple[tuple[Gpu, tuple[str, ...]], ...]:
+    """Every known compute capability, lowest first, with the names of its GPUs."""
+    rows = _data()["names"]["rows"]
+    result = []
+    for capability in sorted(_data()["capabilities"]["rows"], key=order):
+        gpu = of_capability(capability)
+        names = (name for row in rows if row["capability"] == capability for name in row["names"])
+        if gpu:
+            result.append((gpu, tuple(map(_display, names))))
+    return tuple(result)
+
+
+def source() -> str:
+    """Where names and compute capabilities come from."""
+    return str(_data()["source"])
+
+
+def _as_capability(name: str) -> str:
+    match = _CAPABILITY.fullmatch(name.strip().lower())
+    if not match:
+        return ""
+    packed = match["packed"]
+    return match["dotted"] or f"{packed[:-1]}.{packed[-1]}"
+
+
+def _bare(name: str) -> str:
+    text = re.sub(r"\((r|tm|c)\)|[®™]", " ", name.lower())
+    text = re.sub(r"[^a-z0-9.]+", " ", text)
+    text = re.sub(r"\b(rtx|gtx|gt|titan|quadro)(?=[a-z]?\d)", r"\1 ", text)
+    text = re.sub(r"(?<=\d)(ti|super)\b", r" \1", text)
+    text = " ".join(_TAKEN_OFF.sub(" ", text).split())
+    text = re.sub(r"^quadro (rtx )?(a\d+|t\d+)$", r"\2", text)
+    return re.sub(r"^rtx (a\d+)$", r"\1", text)  # RTX A6000, and A6000 for short
+
+
+def _display(name: str) -> str:
+    """``rtx 4070 ti super`` -> ``RTX 4070 Ti Super``."""
+    return " ".join(
+        word.capitalize() if len(word) > 4 or word in ("ada", "ti") else word.upper() for word in name.split()
+    )
+
+
+@cache
+def _names() -> dict[str, tuple[str, str]]:
+    return {
+        name: (row["capability"], row["kind"]) for row in _data()["names"]["rows"] for name in row["names"]
+    }
+
+
+@cache
+def _data() -> Any:
+    return json.loads((facts_dir() / "gpus.json").read_text(encoding="utf-8"))
