@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import click
 
 from tfenv.commands._common import cells_arguments, emit, json_option
 from tfenv.errors import EXIT_FAILED
+from tfenv.outdated.model import SEVERITIES
 
 if TYPE_CHECKING:
     from tfenv.console import Console
-    from tfenv.outdated import Finding, Result, Subject, Unasked
+    from tfenv.outdated import Result, Subject, Unasked
     from tfenv.workspace import Workspace
 
 
@@ -80,28 +82,24 @@ def _plain(result: Result) -> dict[str, object]:
 
 def _text(result: Result, cells: int) -> str:
     """One line for what is the same in many cells, and below it what to do."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for finding in result.findings:
-        groups.setdefault((finding.severity, finding.kind, finding.message), []).append(finding)
+        remedy = finding.remedy.replace(finding.cell, "CELL") if finding.cell else finding.remedy
+        groups.setdefault((finding.severity, finding.message, remedy), []).append(finding.cell)
     lines = []
-    for (severity, _, message), findings in groups.items():
-        names = [finding.cell for finding in findings if finding.cell]
+    for (severity, message, remedy), names in groups.items():
         lines.append(f"{severity:6}  {_of(names)}{message}")
-        remedy = findings[0].remedy
-        if len(names) > 1:
-            remedy = remedy.replace(names[0], "CELL")
-        lines.append(f"        {remedy}")
-    counts = [
-        f"{sum(finding.severity == severity for finding in result.findings)} {severity}"
-        for severity in ("urgent", "act", "info")
-    ]
-    lines.append(f"{cells} cells, {result.asked} questions, {len(result.unasked)} without an answer: ")
-    lines[-1] += ", ".join(counts)
+        lines.append(f"        {remedy.replace('CELL', names[0]) if len(names) == 1 else remedy}")
+    count = Counter(finding.severity for finding in result.findings)
+    lines.append(
+        f"cells: {cells}, questions: {result.asked}, without an answer: {len(result.unasked)}, "
+        + ", ".join(f"{severity}: {count[severity]}" for severity in SEVERITIES)
+    )
     return "\n".join(lines)
 
 
 def _of(names: list[str]) -> str:
-    if not names:
+    if names == [""]:
         return ""
     return f"{names[0]}: " if len(names) == 1 else f"{len(names)} cells, e.g. {names[0]}: "
 
@@ -111,7 +109,8 @@ def _grouped(gaps: Iterable[Unasked]) -> list[str]:
     hosts: dict[str, list[Unasked]] = {}
     for gap in gaps:
         hosts.setdefault(gap.host, []).append(gap)
-    return [
-        f"{host} could not be asked: {of[0].what}{f' and {len(of) - 1} more' if len(of) > 1 else ''}: {of[0].why}"
-        for host, of in hosts.items()
-    ]
+    lines = []
+    for host, of in hosts.items():
+        more = f" and {len(of) - 1} more" if len(of) > 1 else ""
+        lines.append(f"{host} could not be asked for {of[0].what}{more}: {of[0].why}")
+    return lines

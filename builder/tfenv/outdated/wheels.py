@@ -10,6 +10,7 @@ from tfenv.model import Lock, Wheel
 from tfenv.outdated.model import Finding, Subject
 from tfenv.outdated.probes import World
 from tfenv.outdated.project import Project, final_only
+from tfenv.outdated.releases import TENSORFLOW
 from tfenv.simple_index import ProjectFile
 
 _KEEP = "keep what the store holds (do not run tfenv gc); or: tfenv lock {cell} --upgrade wheels"
@@ -39,22 +40,23 @@ def locked_wheels(subject: Subject, world: World) -> Iterator[Finding]:
 
 
 def newer_packages(subject: Subject, world: World) -> Iterator[Finding]:
-    """One line on all packages: the lock holds them back on purpose, so this is news, no alarm."""
-    if subject.lock is None:
+    """One line on all packages but TensorFlow: the lock holds them back on purpose, so this is news, no alarm."""
+    lock = subject.lock
+    if lock is None:
         return
+    wheels = [wheel for wheel in lock.wheels if wheel.layer != "tool" and wheel.name != TENSORFLOW]
     newer = [
         f"{wheel.name} {wheel.version} -> {version}"
-        for wheel in subject.lock.wheels
-        if wheel.layer != "tool" and (version := _newer(subject, subject.lock, wheel, world)) is not None
+        for wheel in wheels
+        if (version := _newer(subject, lock, wheel, world)) is not None
     ]
     if newer:
-        wheels = sum(wheel.layer != "tool" for wheel in subject.lock.wheels)
         yield Finding(
             cell=subject.cell.name,
             kind="newer packages",
             severity="info",
-            message=f"{len(newer)} of {wheels} packages have newer versions; "
-            f"the row takes none uploaded after {subject.lock.exclude_newer[:10]}",
+            message=f"{len(newer)} of {len(wheels)} packages have newer versions; "
+            f"the row takes none uploaded after {lock.exclude_newer[:10]}",
             remedy="nothing, unless you need one: then change the row's requirements or exclude_newer",
             details=tuple(newer),
         )
