@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from packaging.version import Version
 
 
+@lru_cache(maxsize=4096)  # the matrix page asks for some hundred thousand comparisons
 def order(version: str) -> Version:
     """The sort key of a version such as ``2.15.1``, ``2.15.0.post1`` or ``2.22.0rc0``."""
     return Version(version)

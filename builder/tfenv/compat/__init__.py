@@ -1,1 +1,7 @@
 """The truth about combinations: which TensorFlow runs with which libraries, Python, GPU and driver."""
+
+from .model import Finding, Query, Verdict
+from .runs import runs
+from .serving import differs, why_not_served
+
+__all__ = ["Finding", "Query", "Verdict", "differs", "runs", "why_not_served"]

@@ -7,11 +7,9 @@ serve older programs, not the other way round. cuDNN is checked by TensorFlow it
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tfenv.resources import facts_dir
+from .data import read
 
 if TYPE_CHECKING:
     from tfenv.facts import Compiled
@@ -42,7 +40,7 @@ def why_not_cuda(facts: Compiled, cuda: str) -> str | None:
         )
     if given[:_MINOR] < wanted[:_MINOR]:
         return f"{who}; the libraries of CUDA {cuda} are older"
-    for only, row in _sonames()["only_in"]["rows"].items():
+    for only, row in read("sonames")["only_in"]["rows"].items():
         mine, theirs = _numbers(only, facts.cuda)[:2], _numbers(only, cuda)
         if mine[0] == mine[1] and theirs[0] != theirs[1]:
             return (
@@ -92,8 +90,3 @@ def _numbers(left: str, right: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     one, two = (tuple(int(part) for part in text.split(".")) for text in (left, right))
     shared = min(len(one), len(two))
     return one[:shared], two[:shared]
-
-
-@cache
-def _sonames() -> Any:
-    return json.loads((facts_dir() / "sonames.json").read_text(encoding="utf-8"))

@@ -1,0 +1,94 @@
+"""Which kernels of a release a GPU can run: machine code, PTX that the driver compiles, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tfenv.facts import Compiled, Ptx
+from tfenv.versions import major, order
+
+from .data import read
+
+Library = Literal["cublas", "cudnn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What a GPU finds in a wheel.
+
+    Args:
+        has_code: every kernel is there as machine code or as PTX that can be compiled for the GPU.
+        compiled_at_first_use: the kernels that are only PTX.
+        stuck: PTX that no driver can compile for this GPU.
+        oldest: the lowest compute capability with machine code, where the GPU is older than that.
+    """
+
+    has_code: bool
+    compiled_at_first_use: tuple[Ptx, ...] = ()
+    stuck: Ptx | None = None
+    oldest: str = ""
+
+
+def reach(facts: Compiled, capability: str) -> Reach:
+    """What a GPU of a compute capability (``9.0``) finds in a release whose libraries were read."""
+    if facts.sass and order(capability) < min(map(order, facts.sass)):
+        return Reach(has_code=False, oldest=min(facts.sass, key=order))
+    waiting = tuple(ptx for ptx in facts.ptx if order(ptx.since) <= order(capability))
+    stuck = [ptx for ptx in waiting if ptx.until and order(ptx.until) < order(capability)]
+    if stuck:
+        return Reach(has_code=False, stuck=stuck[0])
+    own = any(runs_on(one, capability) for one in facts.sass)
+    return Reach(has_code=bool(own or waiting), compiled_at_first_use=waiting)
+
+
+def runs_on(code: str, capability: str) -> bool:
+    """Whether machine code for ``8.0`` runs on a GPU of ``8.6``: same major version, not newer."""
+    return major(code) == major(capability) and order(code) <= order(capability)
+
+
+def library_lacks(library: Library, version: str, capability: str) -> tuple[str, str] | None:
+    """The compute capabilities (lowest, highest) that a library has code for, unless the GPU's is one.
+
+    Args:
+        version: of CUDA for cuBLAS, of cuDNN for cuDNN; one that no wheel was read of gives None.
+    """
+    rows = _of_major(library, version)
+    older = [since for since in rows if order(since) <= order(version)]
+    if not older:
+        return None
+    lowest, highest = rows[max(older, key=order)]
+    return None if _covers(lowest, highest, capability) else (lowest, highest)
+
+
+def could_run(facts: Compiled, capability: str) -> bool:
+    """Whether a release runs on a GPU with the best of the libraries that serve it."""
+    return (
+        facts.deep
+        and reach(facts, capability).has_code
+        and all(
+            any(_covers(*row, capability) for row in _of_major(library, version).values())
+            for library, version in (("cublas", facts.cuda), ("cudnn", facts.cudnn))
+        )
+    )
+
+
+def jit_time(kernels: tuple[Ptx, ...]) -> tuple[str, str]:
+    """How long compiling at first use takes, in words, and how that is known."""
+    whole = any("every" in ptx.what for ptx in kernels)
+    row = next(r for r in read("kernels")["jit_time"]["rows"] if not r["what"] or whole)
+    return row["time"], row["source"]
+
+
+def source(table: str) -> str:
+    """How a table is known."""
+    return str(read("kernels")[table]["source"])
+
+
+def _of_major(library: str, version: str) -> dict[str, tuple[str, str]]:
+    rows = read("kernels")[library]["rows"]
+    return {since: tuple(row) for since, row in rows.items() if major(since) == major(version)}
+
+
+def _covers(lowest: str, highest: str, capability: str) -> bool:
+    return order(capability) >= order(lowest) and int(major(capability)) <= int(major(highest))

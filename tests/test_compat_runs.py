@@ -1,0 +1,82 @@
+"""What a reader of the matrix page is told for a release, libraries, GPU and driver."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from compat_facts import compiled
+from tfenv.compat import runs
+
+
+def _codes(
+    release: str, libraries: tuple[str, str], gpu: str | None, driver: str | None
+) -> tuple[str, list[str]]:
+    verdict = runs(compiled(release), *libraries, gpu, driver)
+    json.dumps(verdict.as_dict())
+    return verdict.outcome, [finding.code for finding in verdict.findings if finding.severity != "warn"]
+
+
+CU118, CU122, CU123, CU125, CU129 = (
+    ("11.8", "8.6"),
+    ("12.2", "8.9"),
+    ("12.3", "8.9"),
+    ("12.5", "9.3"),
+    ("12.9", "9.10"),
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "libraries", "gpu", "driver", "outcome", "codes"),
+    [
+        ("2.15.1", CU122, "7.0", "535.104.05", "runs", []),
+        ("2.15.1", CU122, "8.6", "525.60.13", "limit", ["jit-at-first-use"]),
+        ("2.15.1", CU122, "9.0", "580.65.06", "limit", ["jit-at-first-use", "nccl-without-code"]),
+        ("2.15.1", CU122, "9.0", "525.60.13", "refused", ["driver-too-old-for-ptx"]),
+        ("2.15.1", CU122, "3.7", None, "refused", [NO_CODE, NOT_IN_LIBRARIES, NOT_IN_LIBRARIES]),
+        ("2.15.1", CU122, "7.0", "590.44.01", "refused", ["driver-drops-gpu"]),
+        ("2.15.1", CU122, "7.0", "470.82.01", "refused", ["driver-too-old"]),
+        ("2.15.1", CU122, "7.0", "581.10", "runs", []),
+        ("2.10.1", CU118, "8.9", "450.80.02", "runs", []),
+        ("2.10.1", ("11.2", "8.1"), "8.9", None, "limit", ["libraries-older-than-gpu"]),
+        ("2.10.1", ("11.2", "8.1"), "9.0", None, "refused", ["libraries-older-than-gpu"]),
+        ("2.10.1", CU118, "9.0", "580.65.06", "limit", ["jit-at-first-use"]),
+        ("2.17.1", CU123, "5.2", None, "refused", [NO_CODE]),
+        ("2.16.2", CU123, "5.2", "550.54.14", "runs", []),
+        ("2.18.1", CU125, "8.6", "525.60.13", "runs", []),
+        ("2.18.1", CU125, "9.0", "535.104.05", "refused", ["driver-too-old-for-ptx"]),
+        ("2.18.1", CU125, "9.0", "580.65.06", "limit", ["jit-at-first-use"]),
+        ("2.20.0", CU129, "12.0", "580.65.06", "refused", [NO_CODE]),
+        ("2.21.0", CU129, "12.0", "580.65.06", "limit", ["jit-at-first-use", "xla-cannot-target-gpu"]),
+        ("2.21.0", CU129, "12.0", "555.42.06", "refused", ["driver-older-than-gpu"]),
+        ("2.21.0", CU129, "6.0", "580.65.06", "runs", []),
+        ("2.21.0", ("12.9", "9.28"), "7.0", "580.65.06", "refused", [NOT_IN_LIBRARIES]),
+        ("2.21.0", ("12.9", "9.28"), "7.5", "580.65.06", "runs", []),
+        ("2.22.0rc1", CU129, "8.0", None, "unknown", ["gpu-code-not-read"]),
+        ("2.21.0", CU129, None, None, "runs", []),
+        ("2.21.0", CU129, None, "0", "refused", ["driver-too-old"]),
+        ("2.21.0", CU129, "8.7", None, "unknown", ["gpu-unknown"]),
+        ("2.18.1", ("12.2", "9.3"), None, None, "refused", ["cuda-minor-mismatch"]),
+    ],
+)  # fmt: skip
+def test_runs(
+    release: str,
+    libraries: tuple[str, str],
+    gpu: str | None,
+    driver: str | None,
+    outcome: str,
+    codes: list[str],
+) -> None:
+    assert _codes(release, libraries, gpu, driver) == (outcome, codes)
+
+
+def test_old_kernels_in_new_libraries_do_not_make_blackwell_run() -> None:
+    outcome, codes = _codes("2.15.1", CU122, "12.0", "580.65.06")
+    assert outcome == "refused"
+    assert "gpu-not-in-libraries" in codes
+
+
+def test_the_gravest_comes_first() -> None:
+    verdict = runs(compiled("2.20.0"), "12.9", "9.10", "12.0", "535.104")
+    assert verdict.findings[0].severity == "refuse"
+    assert "sm_90a" in verdict.sentences[0]
