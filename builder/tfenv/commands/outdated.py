@@ -15,8 +15,10 @@ from tfenv.outdated.model import SEVERITIES
 
 if TYPE_CHECKING:
     from tfenv.console import Console
-    from tfenv.outdated import Result, Subject, Unasked
+    from tfenv.outdated import Finding, Result, Subject, Unasked
     from tfenv.workspace import Workspace
+
+_SHOWN = 4  # details of a finding on its line; the JSON has all
 
 
 @click.command("outdated")
@@ -82,20 +84,30 @@ def _plain(result: Result) -> dict[str, object]:
 
 def _text(result: Result, cells: int) -> str:
     """One line for what is the same in many cells, and below it what to do."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in result.findings:
         remedy = finding.remedy.replace(finding.cell, "CELL") if finding.cell else finding.remedy
-        groups.setdefault((finding.severity, finding.message, remedy), []).append(finding.cell)
+        groups.setdefault((finding.severity, finding.message, remedy), []).append(finding)
     lines = []
-    for (severity, message, remedy), names in groups.items():
-        lines.append(f"{severity:6}  {_of(names)}{message}")
-        lines.append(f"        {remedy.replace('CELL', names[0]) if len(names) == 1 else remedy}")
+    for (severity, message, remedy), found in groups.items():
+        lines.append(f"{severity:6}  {_of([finding.cell for finding in found])}{message}")
+        if len(found) == 1:
+            lines += _details(found[0])
+        lines.append(f"        {found[0].remedy if len(found) == 1 else remedy}")
     count = Counter(finding.severity for finding in result.findings)
     lines.append(
         f"cells: {cells}, questions: {result.asked}, without an answer: {len(result.unasked)}, "
         + ", ".join(f"{severity}: {count[severity]}" for severity in SEVERITIES)
     )
     return "\n".join(lines)
+
+
+def _details(finding: Finding) -> list[str]:
+    """What is behind a summary, where the message does not hold it already."""
+    if not finding.details or finding.details[0] in finding.message:
+        return []
+    more = len(finding.details) - _SHOWN
+    return [f"        {', '.join(finding.details[:_SHOWN])}{f' and {more} more' if more > 0 else ''}"]
 
 
 def _of(names: list[str]) -> str:

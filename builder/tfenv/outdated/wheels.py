@@ -40,7 +40,7 @@ def locked_wheels(subject: Subject, world: World) -> Iterator[Finding]:
 
 
 def newer_packages(subject: Subject, world: World) -> Iterator[Finding]:
-    """One line on all packages but TensorFlow: the lock holds them back on purpose, so this is news, no alarm."""
+    """All packages but TensorFlow in one finding: they are held back on purpose, so it is news, no alarm."""
     lock = subject.lock
     if lock is None:
         return
@@ -55,8 +55,8 @@ def newer_packages(subject: Subject, world: World) -> Iterator[Finding]:
             cell=subject.cell.name,
             kind="newer packages",
             severity="info",
-            message=f"{len(newer)} of {len(wheels)} packages have newer versions; "
-            f"the row takes none uploaded after {lock.exclude_newer[:10]}",
+            # Without numbers, so that it is said once for all cells: the details have them.
+            message="there are newer versions of packages that the row holds back on purpose",
             remedy="nothing, unless you need one: then change the row's requirements or exclude_newer",
             details=tuple(newer),
         )
