@@ -17,13 +17,9 @@ def _codes(
     return verdict.outcome, [finding.code for finding in verdict.findings if finding.severity != "warn"]
 
 
-CU118, CU122, CU123, CU125, CU129 = (
-    ("11.8", "8.6"),
-    ("12.2", "8.9"),
-    ("12.3", "8.9"),
-    ("12.5", "9.3"),
-    ("12.9", "9.10"),
-)
+CU118, CU122, CU123 = ("11.8", "8.6"), ("12.2", "8.9"), ("12.3", "8.9")
+CU125, CU129 = ("12.5", "9.3"), ("12.9", "9.10")
+NO_CODE, NOT_IN_LIBRARIES = "gpu-arch-unsupported-by-wheel", "gpu-not-in-libraries"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ def order(version: str) -> Version:
 
 def minor(version: str) -> str:
     """The minor release that a release belongs to: ``2.15.1`` -> ``2.15``."""
-    release = Version(version).release
+    release = order(version).release
     return f"{release[0]}.{release[1] if len(release) > 1 else 0}"
 
 
 def major(version: str) -> str:
     """The first number of a version: ``12.2`` -> ``12``."""
-    return str(Version(version).release[0])
+    return str(order(version).release[0])
 
 
 def is_final(version: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from tfenv import nvidia_images
 from tfenv.facts import Compiled
@@ -64,12 +65,21 @@ LIBRARY_RULES: tuple[Rule, ...] = (
 def serving_tags(facts: Compiled) -> tuple[str, ...]:
     """The nvidia/cuda tags whose libraries serve a release, of the CUDA nearest to it."""
     fitting: dict[str, list[str]] = {}
-    for tag in nvidia_images.tags_serving(major(facts.cuda)):
-        image = nvidia_images.parse(f"nvidia/cuda:{tag}")
-        inside = nvidia_images.cudnn(image)
-        if inside and not why_not_cuda(facts, image.cuda) and not why_not_cudnn(facts, inside.versions[-1]):
-            fitting.setdefault(minor(image.cuda), []).append(tag)
+    for tag, cuda, cudnn in _tags(major(facts.cuda)):
+        if not why_not_cuda(facts, cuda) and not why_not_cudnn(facts, cudnn):
+            fitting.setdefault(minor(cuda), []).append(tag)
     return tuple(next(iter(fitting.values()), ()))[-3:]
+
+
+@cache
+def _tags(cuda_major: str) -> tuple[tuple[str, str, str], ...]:
+    """The nvidia/cuda tags of a CUDA major version that hold a cuDNN: tag, CUDA, cuDNN."""
+    found = []
+    for tag in nvidia_images.tags_serving(cuda_major):
+        image = nvidia_images.parse(f"nvidia/cuda:{tag}")
+        if inside := nvidia_images.cudnn(image):
+            found.append((tag, image.cuda, inside.versions[-1]))
+    return tuple(found)
 
 
 def _refused(facts: Compiled, code: str, why: str, *, cudnn: bool = False) -> Finding:
