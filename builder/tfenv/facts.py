@@ -34,6 +34,15 @@ class Ptx:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unusable:
+    """Kernels that GPUs of compute capability ``since`` and higher can neither run nor compile."""
+
+    since: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Compiled:
     """What one TensorFlow release was compiled for.
 
@@ -46,7 +55,8 @@ class Compiled:
         sass: compute capabilities with machine code for every kernel; ptx: what is only PTX.
         source: how each of these was read.
         prerelease: a release candidate; yanked: the reason that the index gives, or "".
-        deep: whether the libraries were read; without it sass and ptx are unknown, not empty.
+        deep: whether the libraries were read; without it the following, sass and ptx are unknown, not empty.
+        unusable: kernels that no newer GPU can run; opens: sonames that TensorFlow opens at run time.
     """
 
     tensorflow: str
@@ -63,6 +73,8 @@ class Compiled:
     prerelease: bool = False
     yanked: str = ""
     deep: bool = True
+    unusable: tuple[Unusable, ...] = ()
+    opens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +138,10 @@ def compiled(tensorflow: str) -> Compiled:
         prerelease=facts["prerelease"],
         yanked=facts["yanked"],
         deep="sass" in facts,
+        unusable=tuple(
+            Unusable(since=u["from"], what=u["what"], why=u["why"]) for u in facts.get("unusable", ())
+        ),
+        opens=tuple(facts.get("opens", ())),
     )
 
 
@@ -143,6 +159,17 @@ def entry(tensorflow: str) -> dict[str, Any]:
             f"tfenv facts audit --deep {tensorflow}",
         )
     return dict(found)
+
+
+def requires(tensorflow: str) -> tuple[str, ...]:
+    """The Requires-Dist lines of a release's wheels, those of the ``and-cuda`` extra among them.
+
+    Raises:
+        UsageError: nothing is known of that release.
+    """
+    entry(tensorflow)
+    audited = json.loads((facts_dir() / "wheels" / "tensorflow.json").read_text(encoding="utf-8"))
+    return tuple(audited["releases"][tensorflow]["read"]["requires"])
 
 
 def libraries(cuda_major: str, cudnn_major: str) -> tuple[Library, ...]:

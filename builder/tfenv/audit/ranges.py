@@ -15,8 +15,8 @@ from tfenv.transfer import TIMEOUT_SECONDS
 if TYPE_CHECKING:
     import requests
 
-SMALL_BLOCK = 1 << 15
-LARGE_BLOCK = 1 << 23
+_SMALL_BLOCK = 1 << 15
+_LARGE_BLOCK = 1 << 23
 # The directory of a wheel of 25 000 members has 3 MB; a file that wants more at once is not one.
 _MOST_AT_ONCE = 1 << 26
 _ATTEMPTS = 5
@@ -36,7 +36,7 @@ class RangeFile(io.RawIOBase):
         sleep: waits that many seconds between attempts.
 
     Attributes:
-        fetched: bytes received so far; block: bytes asked for at least.
+        fetched: bytes received so far.
 
     Reading raises NoRangesError, NotReadyError without an answer, and IntegrityError when the server's file
     is another one than before or than the index says.
@@ -52,7 +52,7 @@ class RangeFile(io.RawIOBase):
     ) -> None:
         super().__init__()
         self.url, self.session, self.sleep = url, session, sleep
-        self.block = SMALL_BLOCK
+        self._block = _SMALL_BLOCK
         self.fetched = 0
         self._etag: str | None = None
         self._at = self._start = 0
@@ -92,15 +92,24 @@ class RangeFile(io.RawIOBase):
                 remedy="the file is damaged or is no wheel; compare it with another index",
             )
         offset = self._at - self._start
-        if not (offset >= 0 and offset + wanted <= len(self._held)):
-            # zipfile looks for the end of the file first: then what is before it comes along.
-            near_end = self.size - self._at < self.block
-            start = max(0, self.size - self.block) if near_end else self._at
-            self._held = self._get(start, min(max(wanted, self.block), self.size - start))
-            self._start = start
-            offset = self._at - start
+        if not 0 <= offset <= len(self._held) - wanted:
+            self._fill(offset, wanted)
+            offset = self._at - self._start
         self._at += wanted
         return self._held[offset : offset + wanted]
+
+    def _fill(self, offset: int, wanted: int) -> None:
+        """Fetch ahead: more and more while reading goes straight on, little after a jump."""
+        onwards = bool(self._held) and 0 <= offset <= len(self._held)
+        self._block = min(2 * self._block, _LARGE_BLOCK) if onwards else _SMALL_BLOCK
+        # zipfile looks for the end of the file first: then what is before it comes along.
+        near_end = not onwards and self.size - self._at < _SMALL_BLOCK
+        start = max(0, self.size - _SMALL_BLOCK) if near_end else self._at
+        rest = self._held[offset:] if onwards else b""
+        missing = max(wanted + self._at - start, self._block) - len(rest)
+        after = start + len(rest)
+        self._held = rest + self._get(after, min(missing, self.size - after))
+        self._start = start
 
     def _get(self, start: int, length: int) -> bytes:
         if length <= 0:

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfenv.audit import datafile, shallow
+from tfenv.audit import datafile, deep, shallow
 from tfenv.audit.listing import IndexFile, index_urls, uv_indexes, wheels_of
 from tfenv.audit.release import facts_of, gathered
 from tfenv.audit.survey import Outcome, Reading, Surveyor
 from tfenv.audit.trees import FolderTree
 from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_OK, NotReadyError, TfenvError, UsageError
-from tfenv.versions import order
+from tfenv.versions import is_final, order
 
 PROJECT = "tensorflow"
 SINCE = "2.4"
+DEEP = Reading(name="deep", version=deep.VERSION, read=deep.read, large=True)
 SHALLOW = Reading(name="shallow", version=shallow.VERSION, read=shallow.read)
 
 Told = tuple[dict[str, Any], str, int]
@@ -70,27 +71,65 @@ def host(*, whole: bool = False) -> Host:
     return Host(listing=listing, surveyor=surveyor, note=Console().note)
 
 
-def audit(file: Path, wanted: Iterable[str], *, whole: bool = False, on: Host | None = None) -> Told:
-    """Read the wheels and write the facts; (data, text, exit code)."""
+def audit(
+    file: Path, wanted: Iterable[str], *, libraries: bool = False, whole: bool = False, on: Host | None = None
+) -> Told:
+    """Read the wheels and write the facts; (data, text, exit code).
+
+    Args:
+        libraries: also read the large libraries, of one wheel of each release.
+    """
     on = on or host(whole=whole)
     before = datafile.load(file)
     listed = _by_release(_chosen(on.listing(), wanted))
-    outcomes = _read(on, [wheel for wheels in listed.values() for wheel in wheels])
-    after, failed = dict(before), [o for o in outcomes if o.error]
-    troubles = [(o.wheel.filename, o.error) for o in failed if o.error]
-    unread = {o.wheel.version for o in failed}
+    outcomes = _read(on, [wheel for wheels in listed.values() for wheel in wheels], SHALLOW)
+    troubles = [(o.wheel.filename, o.error) for o in outcomes if o.error]
+    # An entry of some of a release's wheels would pass for one of all.
+    unread = {o.wheel.version for o in outcomes if o.error}
+    after = dict(before)
     for version in listed:
-        if version in unread:  # an entry of some of the wheels would pass for one of all
+        if version not in unread:
+            after[version] = gathered(version, [o for o in outcomes if o.wheel.version == version])
+    speaking = _speaking(listed, after)
+    deeper = (
+        _read(on, speaking, DEEP) if libraries else [k for w in speaking if (k := on.surveyor.known(w, DEEP))]
+    )
+    troubles += [(o.wheel.filename, o.error) for o in deeper if o.error]
+    read = {o.wheel.version: _deep_entry(o) for o in deeper if o.found}
+    for version in listed:
+        if version in unread:
             continue
-        entry = gathered(version, [o for o in outcomes if o.wheel.version == version])
+        entry = after[version]
+        kept = read.get(version) or _still_true(before.get(version), entry)
+        entry |= {"deep": kept} if kept else {}
         try:
             facts_of(entry)
         except TfenvError as error:
             troubles.append((version, error))
-        else:
-            after[version] = entry
+            after.pop(version)
+            after |= {version: before[version]} if version in before else {}
     changed = datafile.write(file, after)
-    return _told(file, listed, outcomes, troubles, changed)
+    return _told(file, listed, [*outcomes, *deeper], troubles, changed)
+
+
+def _speaking(listed: Mapping[str, list[IndexFile]], entries: Mapping[str, Any]) -> list[IndexFile]:
+    """Of each release the GPU wheel for the newest Python."""
+    names = {entry["wheels"][-1]["filename"] for entry in entries.values() if entry["wheels"]}
+    return [wheel for wheels in listed.values() for wheel in wheels if wheel.filename in names]
+
+
+def _deep_entry(outcome: Outcome) -> dict[str, Any]:
+    wheel = outcome.wheel
+    told = {"wheel": wheel.filename, "sha256": wheel.sha256, "version": DEEP.version}
+    return {**told, "bytes_read": outcome.fetched, **(outcome.found or {})}
+
+
+def _still_true(before: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the file says of the libraries, if it is of this very wheel and read in today's way."""
+    known: dict[str, Any] | None = (before or {}).get("deep")
+    if known is None or not entry["wheels"] or known["version"] != DEEP.version:
+        return None
+    return known if known["sha256"] == entry["wheels"][-1]["sha256"] else None
 
 
 def compare(file: Path, wanted: Iterable[str], *, on: Host | None = None) -> Told:
@@ -118,17 +157,26 @@ def compare(file: Path, wanted: Iterable[str], *, on: Host | None = None) -> Tol
     return data, text, code
 
 
-def of_folder(folder: Path) -> tuple[dict[str, Any], str]:
-    """The same reading of an installed TensorFlow."""
-    import json
+def of_folder(folder: Path, *, libraries: bool = False) -> tuple[dict[str, Any], str]:
+    """The same reading of an installed TensorFlow: facts with their sources."""
+    from tfenv.audit.show import lines
 
-    found = shallow.read(FolderTree(folder))
-    return found, json.dumps(found, indent=2)
+    tree = FolderTree(folder)
+    read = shallow.read(tree)
+    installed = {"filename": str(tree.root), "python": "", "uploaded": "", "yanked": ""}
+    entry = {"prerelease": not is_final(read["version"]), "read": read, "wheels": [installed]}
+    if libraries:
+        entry["deep"] = {"wheel": str(tree.root), **deep.read(tree)}
+    facts = facts_of(entry)
+    for unknown in ("released", "yanked", "pythons"):
+        del facts[unknown], facts["source"][unknown]
+    data = {"tensorflow": read["version"], "folder": str(tree.root), **facts}
+    return data, "\n".join(lines(read["version"], facts))
 
 
-def _read(on: Host, wheels: list[IndexFile]) -> list[Outcome]:
+def _read(on: Host, wheels: list[IndexFile], reading: Reading) -> list[Outcome]:
     outcomes = []
-    for outcome in on.surveyor.survey(wheels, SHALLOW):
+    for outcome in on.surveyor.survey(wheels, reading):
         outcomes.append(outcome)
         if outcome.now:
             said = outcome.error.message if outcome.error else f"{_mega(outcome.fetched)} read"
@@ -174,7 +222,7 @@ def _told(
         "read_now": len(now),
         "bytes_read_now": read_now,
         "changed": changed,
-        "bytes_by_wheel": {o.wheel.filename: o.fetched for o in outcomes},
+        "bytes_by_wheel": _by_wheel(outcomes),
         "unread": [{"what": what, "message": e.message, "remedy": e.remedy} for what, e in troubles],
     }
     lines = [
@@ -195,3 +243,10 @@ def _told(
 
 def _mega(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
+
+
+def _by_wheel(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for outcome in outcomes:
+        found[outcome.wheel.filename] = found.get(outcome.wheel.filename, 0) + outcome.fetched
+    return found

@@ -10,7 +10,7 @@ from tfenv.audit.trees import Tree
 from tfenv.errors import IntegrityError
 
 #: Counted up when the same bytes would give something else: kept results are then read anew.
-VERSION = 1
+VERSION = 2
 
 BUILD_INFO = "tensorflow/python/platform/build_info.py"
 _METADATA = re.compile(r"tensorflow[\w.+-]*\.dist-info/METADATA")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tfenv import facts
@@ -15,23 +16,28 @@ def one(release: str) -> tuple[dict[str, Any], str]:
     """
     facts.compiled(release)
     entry = facts.entry(release)
-    lines = [f"tensorflow {release}"]
+    return {"tensorflow": release, **entry}, "\n".join(lines(release, entry))
+
+
+def lines(release: str, entry: Mapping[str, Any]) -> list[str]:
+    """A release's facts for people, each with its source below."""
+    found = [f"tensorflow {release}"]
     for key, source in entry["source"].items():
-        lines.append(f"  {key}: {_plain(entry[key])}\n      {source}")
-    return {"tensorflow": release, **entry}, "\n".join(lines)
+        found += [f"  {key}: {_plain(entry[key])}", f"      {source}"]
+    return found
 
 
 def everything() -> tuple[list[dict[str, Any]], str]:
     """All releases, oldest first."""
     entries = [{"tensorflow": release, **facts.entry(release)} for release in facts.releases()]
-    lines = []
+    table = []
     for entry in entries:
         marks = [mark for mark in ("prerelease", "yanked") if entry[mark]]
-        lines.append(
+        table.append(
             f"{entry['tensorflow']:<13} CUDA {entry['cuda']:<7} cuDNN {entry['cudnn']:<7} "
             f"Python {', '.join(entry['pythons'])}  {' '.join(marks)}".rstrip()
         )
-    return entries, "\n".join(lines)
+    return entries, "\n".join(table)
 
 
 def _plain(value: Any) -> str:

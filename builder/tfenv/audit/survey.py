@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from tfenv.audit.listing import IndexFile
-from tfenv.audit.ranges import LARGE_BLOCK, SMALL_BLOCK, NoRangesError, RangeFile
+from tfenv.audit.ranges import NoRangesError, RangeFile
 from tfenv.audit.trees import Tree, ZipTree
 from tfenv.errors import IntegrityError, TfenvError
 from tfenv.memo import Memo, hash_of
@@ -26,7 +26,7 @@ class Reading:
     """A way to read a TensorFlow: its name, a version that changes with its results, and what it does.
 
     Args:
-        large: whether it reads libraries, so that larger pieces are asked for.
+        large: whether it reads libraries of a gigabyte.
     """
 
     name: str
@@ -60,7 +60,8 @@ class Surveyor:
         session: makes a session; called once per thread.
         scratch: folder for what is unpacked meanwhile.
         whole: read whole wheels where the server has no ranges.
-        workers: how many wheels are read at once.
+        workers: how many wheels are read at once; large: how many whose libraries are read, because each
+            takes a processor and a gigabyte of disk.
     """
 
     memo: Memo
@@ -68,6 +69,7 @@ class Surveyor:
     scratch: Path
     whole: bool = False
     workers: int = 8
+    large: int = 2
 
     def survey(self, wheels: Iterable[IndexFile], reading: Reading) -> Iterator[Outcome]:
         """The outcomes as they come; what was read is kept even if the caller stops early."""
@@ -85,7 +87,7 @@ class Surveyor:
                 yield known
             else:
                 todo.append(wheel)
-        pool = ThreadPoolExecutor(max_workers=max(1, min(self.workers, len(todo))))
+        pool = ThreadPoolExecutor(max_workers=self.large if reading.large else self.workers)
         try:
             futures: list[Future[Outcome]] = [pool.submit(one, wheel) for wheel in todo]
             for future in as_completed(futures):
@@ -118,7 +120,6 @@ class Surveyor:
                     return reading.read(ZipTree(local, wheel.filename, self.scratch)), 0
             with RangeFile(wheel.url, wheel.size, session) as remote:
                 tree = ZipTree(cast("IO[bytes]", remote), wheel.filename, self.scratch)
-                remote.block = LARGE_BLOCK if reading.large else SMALL_BLOCK
                 return reading.read(tree), remote.fetched
         except NoRangesError:
             if not self.whole:

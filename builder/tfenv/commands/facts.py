@@ -28,6 +28,7 @@ def show(release: str | None, as_json: bool) -> int:
 
 @command.command("audit")
 @click.argument("releases", nargs=-1, metavar="[RELEASE]...")
+@click.option("--deep", is_flag=True, help="Also read the libraries of one wheel of each release.")
 @click.option("--check", is_flag=True, help="Read no wheel, write nothing; fail if the index has others.")
 @click.option("--whole", is_flag=True, help="Read whole wheels where a server sends no parts of files.")
 @click.option(
@@ -43,6 +44,7 @@ def show(release: str | None, as_json: bool) -> int:
 @json_option
 def audit(
     releases: tuple[str, ...],
+    deep: bool,
     check: bool,
     whole: bool,
     installed: Path | None,
@@ -58,7 +60,7 @@ def audit(
     from tfenv.resources import facts_dir
 
     if installed:
-        data, text = run.of_folder(installed)
+        data, text = run.of_folder(installed, libraries=deep)
         emit(data, as_json=as_json, text=text)
         return 0
     file = output or facts_dir() / "tensorflow.json"
@@ -66,6 +68,6 @@ def audit(
         data, text, code = run.compare(file, releases)
         emit(data, as_json=as_json, text=text)
         return code
-    data, text, code = run.audit(file, releases, whole=whole)
+    data, text, code = run.audit(file, releases, libraries=deep, whole=whole)
     emit(data, as_json=as_json, text=text)
     return code
