@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "Run a command in a cell's image.",
     "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
     "outdated": "Say what has changed in the world since cells were locked.",
+    "page": "Write the matrix page: what runs on which GPU and driver.",
     "gc": "Free the store of archives and inputs.",
     "schema": "Print or write the JSON Schema of matrix.yaml.",
 }

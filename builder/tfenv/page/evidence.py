@@ -1,0 +1,133 @@
+"""What is proved of a cell: its lock, the digest that is recorded for it, and the reports of that digest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+from tfenv import digest, report
+from tfenv.files import LOCK_NAME
+from tfenv.lockfile import lock_hash, read_lock
+from tfenv.report import Report
+from tfenv.verify import NO_GPU
+
+#: From the strongest claim to the weakest; ``failed`` is a claim too.
+Kind = Literal["verified", "failed", "checked", "built", "locked", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """One report of the digest that is recorded now.
+
+    Args:
+        gpus: as people say it, e.g. ``2 x NVIDIA H200``; empty without a GPU. names: each once.
+        day: ISO date in UTC; failed: names of the checks that failed. reason: why it is unverified.
+    """
+
+    verdict: report.Verdict
+    suite: str
+    gpus: str
+    names: tuple[str, ...]
+    driver: str
+    day: str
+    failed: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What the report says, in one sentence."""
+        if self.verdict == "fail":
+            return f"Failed on {self.where}: {', '.join(self.failed) or 'the suite did not end'}."
+        if self.verdict == "pass" and self.gpus:
+            return f"Verified on {self.where}."
+        if self.reason == NO_GPU:
+            return f"Built; every check that needs no GPU passed on {self.where}."
+        return f"Built; not verified on {self.where}: {self.reason or 'the report names no GPU'}."
+
+    @property
+    def decides(self) -> bool:
+        """Whether it says of a GPU that all passed, or that something failed."""
+        return bool(self.gpus) and self.verdict in ("pass", "fail")
+
+    @property
+    def where(self) -> str:
+        """On what and when, e.g. ``NVIDIA H200, driver 580.159.04, 2026-11-30``."""
+        host = f"{self.gpus}, driver {self.driver}" if self.gpus else "a machine without a GPU"
+        return f"{host}, {self.day}" + ("" if self.suite == "full" else f", {self.suite} suite")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How far a cell has come.
+
+    Args:
+        digest: of the manifest, with ``sha256:``; empty where none counts.
+        proofs: reports of that digest, the newest first. note: what else there is to say.
+    """
+
+    kind: Kind
+    digest: str = ""
+    proofs: tuple[Proof, ...] = ()
+    note: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the reports say, of those without a GPU only where there are no others; and the note."""
+        decisive = [proof for proof in self.proofs if proof.decides]
+        said = [proof.sentence for proof in decisive or self.proofs]
+        return (*said, self.note) if self.note else tuple(said)
+
+
+def standing(folder: Path) -> Standing:
+    """How far the cell has come whose generated files are in ``folder``.
+
+    Raises:
+        TfenvError: the lock, the digest or a report is damaged.
+    """
+    if not (folder / LOCK_NAME).is_file():
+        return Standing(kind="open")
+    lock, recorded = read_lock(folder / LOCK_NAME), digest.read(folder)
+    if not lock.complete:
+        return Standing(kind="locked", note=f"The digest of {lock.base_image} is not in the lock.")
+    if recorded is None:
+        return Standing(kind="locked")
+    if recorded.lock != lock_hash(lock):
+        return Standing(kind="locked", note="The digest that is recorded is of another lock.")
+    proofs = _proofs(folder / "reports", recorded.manifest)
+    return Standing(kind=_kind(proofs), digest=recorded.manifest, proofs=proofs)
+
+
+def _kind(proofs: tuple[Proof, ...]) -> Kind:
+    """One host on which something failed is enough not to call a cell verified."""
+    if any(proof.verdict == "fail" for proof in proofs):
+        return "failed"
+    if any(proof.verdict == "pass" and proof.gpus for proof in proofs):
+        return "verified"
+    return "checked" if proofs else "built"
+
+
+def _proofs(folder: Path, manifest: str) -> tuple[Proof, ...]:
+    """The newest report of each kind of host, of exactly this digest."""
+    folders = sorted(path for path in folder.glob("*") if (path / report.CTRF).is_file())
+    found = [of for of in map(report.read, folders) if of.digest == manifest]
+    newest: dict[tuple[tuple[str, ...], str], Report] = {}
+    for of in sorted(found, key=lambda of: (of.started, of.key)):
+        newest[of.host.gpus, of.host.driver] = of
+    return tuple(_proof(of) for of in sorted(newest.values(), key=lambda of: (-of.started, of.key)))
+
+
+def _proof(of: Report) -> Proof:
+    counted = [(name, len(list(same))) for name, same in groupby(sorted(of.host.gpus))]
+    return Proof(
+        verdict=of.verdict,
+        suite=of.suite,
+        gpus=" and ".join(name if count == 1 else f"{count} x {name}" for name, count in counted),
+        names=tuple(name for name, _ in counted),
+        driver=of.host.driver,
+        day=datetime.fromtimestamp(of.started / 1000, timezone.utc).date().isoformat(),
+        failed=tuple(check.name for check in of.checks if check.status == "fail"),
+        reason=of.reason,
+    )

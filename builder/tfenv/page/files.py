@@ -1,0 +1,82 @@
+"""The files that hold the page, and their texts: what ``tfenv page`` writes and compares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfenv.errors import DriftError
+
+from . import gpus, judging
+from .collect import Page, collect
+from .evidence import standing
+from .html import to_html
+from .judging import Lookup
+from .markdown import BEGIN, replace_between, to_markdown
+
+if TYPE_CHECKING:
+    from tfenv.workspace import Workspace
+
+HTML, MARKDOWN, PICTURE, README = "matrix.html", "matrix.md", "matrix.png", "README.md"
+
+
+def page_of(workspace: Workspace, compiled: Lookup) -> Page:
+    """The page of a team's matrix, locks, digests and reports.
+
+    Raises:
+        TfenvError: one of these files is damaged.
+    """
+    matrix = workspace.matrix
+    known = gpus.known()
+    return collect(
+        matrix,
+        judging.judge(compiled),
+        gpus=known,
+        drivers=judging.drivers(matrix.cells, compiled, known),
+        capability=gpus.capability,
+        standing=lambda cell: standing(workspace.folder(cell)),
+        tags=lambda cell: [name.split(":", 1)[1] for name in workspace.tags(cell)],
+        about=judging.about(compiled),
+    )
+
+
+def texts(page: Page, root: Path, output: Path) -> Mapping[Path, str]:
+    """The text of each file: the page, and the table in the README, or in a file where that has no markers.
+
+    Args:
+        root: the folder of matrix.yaml; output: where the page belongs.
+
+    Raises:
+        UsageError: the README has one of the markers, but not both in order.
+    """
+    readme = root / README
+    text = readme.read_text("utf-8") if readme.is_file() else ""
+    own = BEGIN in text
+    near = root if own else output
+    picture = _link(near, output / PICTURE) if (output / PICTURE).is_file() else None
+    table = to_markdown(page, _link(near, output / HTML), picture)
+    second = (readme, replace_between(text, table)) if own else (output / MARKDOWN, table)
+    return dict([(output / HTML, to_html(page)), second])
+
+
+def drift(files: Mapping[Path, str]) -> tuple[Path, ...]:
+    """The files that are missing or say something else."""
+    return tuple(
+        path for path, text in files.items() if not path.is_file() or path.read_bytes() != text.encode()
+    )
+
+
+def raise_drift(changed: tuple[Path, ...]) -> None:
+    """Raise DriftError naming every file that is not what matrix, facts, locks and reports give, if any."""
+    if changed:
+        raise DriftError(
+            "the matrix page is not what the matrix, the facts, the locks and the reports give:\n  "
+            + "\n  ".join(map(str, changed)),
+            remedy="type: tfenv page   and commit the result",
+        )
+
+
+def _link(folder: Path, to: Path) -> str:
+    return Path(os.path.relpath(to, folder)).as_posix()

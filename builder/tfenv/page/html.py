@@ -1,0 +1,93 @@
+"""The page as one HTML file: nothing is fetched, and without its script it still says all."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .collect import Entry, Page, everywhere
+from .gpus import by_capability, labels
+from .words import ANSWERS, LEGEND, LIMITED, REFUSED, STANDINGS
+
+if TYPE_CHECKING:
+    import jinja2
+
+_HERE = Path(__file__).resolve().parent
+
+
+def to_html(page: Page) -> str:
+    """The page's text; the same for the same page."""
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            data=_embedded(data(page)),
+            style=(_HERE / "page.css").read_text("utf-8"),
+            script=(_HERE / "page.js").read_text("utf-8"),
+            signs={"answers": ANSWERS, "standings": STANDINGS, "limited": LIMITED, "refused": REFUSED},
+            legend=LEGEND,
+            is_entry=lambda one: isinstance(one, Entry),
+            everywhere=everywhere,
+            by_capability=by_capability,
+            labels=labels,
+        )
+    )
+
+
+def data(page: Page) -> dict[str, Any]:
+    """What the script looks answers up in.
+
+    Returns:
+        ``drivers``: lower ends of the ranges. ``answers``: state, numbers of ``sentences``, and of
+        those that are remedies.
+        ``grids``: by GPU and driver, after *not said*, the number of the answer. ``cells``: the number
+        of the grid, and what was proven of it: number of the GPU, proven or failed, sentence.
+    """
+    answers = page.answers
+    sentences: dict[str, int] = {}
+
+    def number(sentence: str) -> int:
+        return sentences.setdefault(sentence, len(sentences))
+
+    told = [[of.state, [*map(number, of.sentences)], [*map(number, of.remedies)]] for of in answers.kept]
+    cells = [
+        [
+            answers.grid_of[entry.cell.name],
+            [
+                [gpu, "proven" if proof.verdict == "pass" else "failed", number(proof.sentence)]
+                for gpu, proof in entry.proven
+            ],
+        ]
+        for entry in page.entries
+    ]
+    return {
+        "drivers": answers.drivers,
+        "answers": told,
+        "grids": answers.grids,
+        "cells": cells,
+        "sentences": list(sentences),
+        "signs": {state: [of.colour, of.sign, of.words] for state, of in ANSWERS.items()},
+    }
+
+
+def _embedded(value: object) -> str:
+    """JSON that cannot end the script element it is in."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=True,
+    )

@@ -1,0 +1,89 @@
+"""The short form of the page, for a README: one line for each release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tfenv.errors import UsageError
+from tfenv.versions import order
+
+from .collect import Page, Release
+from .evidence import Kind
+from .words import LIMITED, STANDINGS
+
+BEGIN = "<!-- the matrix: written by `tfenv page`, do not edit -->"
+END = "<!-- end of the matrix -->"
+NONE = "-"
+
+
+def to_markdown(page: Page, link: str, picture: str | None = None) -> str:
+    """The table, the way to the page and its picture.
+
+    Args:
+        link: address of the page from where the table is. picture: the same of a screenshot.
+    """
+    lines = [
+        "| TensorFlow | CUDA and cuDNN | Python | bases | environments |",
+        "|---|---|---|---|---|",
+        *(_line(release) for release in page.releases),
+        "",
+        f"[Which GPU and driver run each of them, with which limits, and why others do not]({link}).",
+    ]
+    if picture:
+        lines += ["", f"[![The matrix page with a GPU and a driver picked]({picture})]({link})"]
+    return "\n".join(lines) + "\n"
+
+
+def _line(release: Release) -> str:
+    cells = [entry.cell for entry in release.entries]
+    sets = ", ".join(release.sets) or NONE
+    held = {cell.base.name for cell in cells}
+    bases = ", ".join(base for base in release.bases if base in held) or NONE
+    return (
+        f"| **{release.tensorflow}** | {sets} | {_pythons([cell.python for cell in cells])} | {bases} "
+        f"| {_standing(release)} |"
+    )
+
+
+def _pythons(pythons: Sequence[str]) -> str:
+    return ", ".join(sorted(set(pythons), key=order)) or NONE
+
+
+def _standing(release: Release) -> str:
+    """How many cells have come how far, and on which GPUs."""
+    number: Counter[Kind] = Counter(entry.standing.kind for entry in release.entries)
+    gpus = dict.fromkeys(
+        name
+        for entry in release.entries
+        if entry.standing.kind == "verified"
+        for proof in entry.standing.proofs
+        if proof.decides
+        for name in proof.names
+    )
+    said = []
+    for kind, sign in STANDINGS.items():
+        if number[kind]:
+            on = f" on {', '.join(gpus)}" if kind == "verified" else ""
+            said.append(f"{sign.sign} {number[kind]} {sign.words}{on}")
+    limited = sum(entry.general.state == "limited" for entry in release.entries)
+    if limited:
+        said.append(f"{LIMITED.sign} {limited} {LIMITED.words}")
+    if release.refused:
+        said.append(f"✖ {sum(len(of.pairs) for of in release.refused)} refused")
+    return "; ".join(said)
+
+
+def replace_between(text: str, table: str) -> str:
+    """``text`` with ``table`` between its markers.
+
+    Raises:
+        UsageError: a marker is missing, there twice, or they are in the wrong order.
+    """
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise UsageError(
+            "the markers of the matrix's table are not there once each, in order",
+            remedy=f"put these two lines where the table belongs:\n{BEGIN}\n{END}",
+        )
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{table}{END}{rest.split(END)[1]}"
