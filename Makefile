@@ -34,12 +34,14 @@ test: env browser ## run all tests (make image first: they look into the image)
 test-unit: env ## run the tests that need neither an engine, an image nor a browser
 	@$(BIN)/pytest -m 'not engine and not image and not browser'
 
-lint: env ## check style, types, Dockerfiles, and that regenerating changes nothing
+lint: env ## check style, types, Dockerfiles, workflows, and that regenerating changes nothing
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/mypy bench/*.py verifier templates/tools/trim.py
-	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image .ci/run templates/tools/*.sh
+	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image .ci/run .github/prepare templates/tools/*.sh
+	@$(BIN)/actionlint -shellcheck=$(BIN)/shellcheck
+	@$(BIN)/zizmor --offline --quiet --no-progress --persona=pedantic .github
 	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
 	@$(BIN)/tfenv lock --all --check
 	@$(BIN)/tfenv render --check

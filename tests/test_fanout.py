@@ -267,7 +267,7 @@ def test_a_base_without_a_digest_is_not_locked(tell: Any) -> None:
     from test_outdated import image_lock, lock
     from tfenv.lock import write_lock
 
-    for of, made in ((A, lock(A)), (B, image_lock(B, ""))):
+    for made in (lock(A), image_lock(B, "")):
         write_lock(made, Path("images"))
     assert tell("--format", "names", "--locked")[1] == f"{A.name}\n"
     assert [line.split("  ")[1] for line in tell()[1].splitlines()] == [
