@@ -84,7 +84,7 @@ def _tags(cuda_major: str) -> tuple[tuple[str, str, str], ...]:
 
 def _refused(facts: Compiled, code: str, why: str, *, cudnn: bool = False) -> Finding:
     needs = (
-        f"libraries of CUDA {minor(facts.cuda)} and cuDNN {minor(facts.cudnn)}, or newer of the same major"
+        f"libraries of CUDA {minor(facts.cuda)} and cuDNN {_short(facts.cudnn)}, or newer of the same major"
     )
     if only := read("sonames")["only_in"]["rows"].get(minor(facts.cuda)):
         needs = f"libraries of CUDA {minor(facts.cuda)}, the only ones with {only['soname']}"
@@ -94,6 +94,11 @@ def _refused(facts: Compiled, code: str, why: str, *, cudnn: bool = False) -> Fi
         remedy += "; no nvidia/cuda tag has both: use a base flavour and NVIDIA's wheels"
     how = read("sonames")["cudnn_rule"]["source"] if cudnn else facts.source.get("cuda", "")
     return Finding(code=code, severity="refuse", message=why, remedy=remedy, source=how)
+
+
+def _short(version: str) -> str:
+    """The first two numbers, where there are two: ``8.6.0`` -> ``8.6``."""
+    return ".".join(version.split(".")[:2])
 
 
 def _whence(of: Subject) -> str:

@@ -72,7 +72,13 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as data for JSON."""
-        return {"outcome": self.outcome, "findings": [asdict(finding) for finding in self.findings]}
+        findings = [asdict(finding) for finding in self.findings]
+        return {"outcome": self.outcome, "gravest": self.gravest, "findings": findings}
+
+    @property
+    def gravest(self) -> Severity | None:
+        """The severity of the gravest finding; None if there is none."""
+        return self.findings[0].severity if self.findings else None
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from tfenv import gpus, nvidia_images
@@ -11,20 +12,26 @@ from tfenv.errors import UsageError
 from tfenv.facts import Compiled
 from tfenv.gpus import Gpu
 from tfenv.nvidia_images import Image
-from tfenv.versions import is_final, minor, order
+from tfenv.versions import agrees, is_final, minor, order
 
 from .model import Query
 
+_WHEEL = re.compile(r"nvidia-(?P<name>cudnn|cuda-runtime)-cu\d+==(?P<version>[0-9.]+)")
 Lookup = Callable[[str], Compiled]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What the rules may ask the world: the releases that facts are known of, and the day."""
+    """What the rules may ask the world: the releases that facts are known of, and the day.
+
+    Args:
+        requires: what a release's own metadata asks for, as it stands there; empty if not known.
+    """
 
     compiled: Lookup
     releases: tuple[str, ...]
     today: date
+    requires: Callable[[str], tuple[str, ...]] = lambda _release: ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +40,7 @@ class Subject:
 
     Args:
         release: the release that is meant; facts: of it, or of ``inherited_from``; None if unknown.
+        read_from: the patch release whose libraries were read, where those of ``release`` were not.
         cuda, cudnn: of the libraries; cudnn_of: the Ubuntu releases whose tags say so, if inferred.
         source: ``base``, ``wheels`` or empty for not known.
         gpu: the one that this judgement is about; gpu_name: as it was asked.
@@ -43,6 +51,7 @@ class Subject:
     release: str = ""
     facts: Compiled | None = None
     inherited_from: str = ""
+    read_from: str = ""
     image: Image | None = None
     source: str = ""
     cuda: str = ""
@@ -62,9 +71,11 @@ class Subject:
 def subjects(query: Query, known: Known) -> tuple[Subject, ...]:
     """The subjects of a question: one, or one for each GPU that it names."""
     release, facts, inherited = _release(query.tensorflow, known)
+    facts, read_from = _completed(facts, known)
     image = nvidia_images.parse(query.base) if query.base else None
     source = _source(query, image)
-    cuda, cudnn = query.cuda, query.cudnn
+    wheels = _pinned_wheels(query)
+    cuda, cudnn = query.cuda or wheels.get("cuda", ""), query.cudnn or wheels.get("cudnn", "")
     inferred: tuple[str, ...] = ()
     if image and image.is_nvidia_cuda and source == "base":
         cuda = cuda or image.cuda
@@ -78,6 +89,7 @@ def subjects(query: Query, known: Known) -> tuple[Subject, ...]:
             release=release,
             facts=facts,
             inherited_from=inherited,
+            read_from=read_from,
             image=image,
             source=source,
             cuda=cuda,
@@ -94,6 +106,29 @@ def subjects(query: Query, known: Known) -> tuple[Subject, ...]:
 def asks_for_wheels(query: Query) -> bool:
     """Whether NVIDIA's wheels are among the requirements."""
     return any("and-cuda" in text or text.lower().startswith("nvidia-") for text in query.extra)
+
+
+def _completed(facts: Compiled | None, known: Known) -> tuple[Compiled | None, str]:
+    """Facts with what only the libraries tell, taken from the nearest patch release that was read."""
+    if facts is None or facts.deep:
+        return facts, ""
+    same = [r for r in known.releases if minor(r) == minor(facts.tensorflow) and is_final(r)]
+    for release in sorted(same, key=lambda r: order(r) < order(facts.tensorflow)):
+        read = known.compiled(release)
+        if read.deep and agrees(facts.cuda, read.cuda) and agrees(facts.cudnn, read.cudnn):
+            taken = {k: getattr(read, k) for k in ("cudnn", "nccl", "nccl_how", "nccl_sass", "sass", "ptx")}
+            return replace(facts, deep=True, **taken), release
+    return facts, ""
+
+
+def _pinned_wheels(query: Query) -> dict[str, str]:
+    """CUDA (to the minor) and cuDNN of NVIDIA's wheels among the requirements, where they are pinned."""
+    found = {}
+    for text in query.extra:
+        if match := _WHEEL.match(text.lower().replace("_", "-").replace(" ", "")):
+            cudnn = match["name"] == "cudnn"
+            found["cudnn" if cudnn else "cuda"] = match["version"] if cudnn else minor(match["version"])
+    return found
 
 
 def _source(query: Query, image: Image | None) -> str:

@@ -1,0 +1,218 @@
+"""``tfenv explain``"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfenv.commands._common import emit, json_option
+
+if TYPE_CHECKING:
+    from tfenv.compat.model import Finding, Query
+    from tfenv.console import Console
+    from tfenv.explaining import Answer
+    from tfenv.model import Matrix
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("explain")
+@click.argument("name", required=False)
+@click.option("--tf", "tensorflow", help="TensorFlow release, e.g. 2.18 or 2.18.1.")
+@click.option("--python", help="Python version, e.g. 3.11.")
+@click.option("--cuda", help="Version of the CUDA libraries, e.g. 12.2.")
+@click.option("--cudnn", help="Version of cuDNN, e.g. 8.9.")
+@click.option(
+    "--base", help="An image, e.g. nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, or a base of the matrix."
+)
+@click.option(
+    "--cuda-source", type=click.Choice(["base", "wheels", "pip"]), help="Where CUDA's libraries come from."
+)
+@click.option("--platform", help="e.g. linux/amd64.")
+@click.option("--gpu", "gpus", multiple=True, help="A GPU's name or compute capability; may be repeated.")
+@click.option("--driver", help="Version of the host's NVIDIA driver.")
+@click.option("--pre", is_flag=True, help="A release candidate is meant.")
+@click.option(
+    "--requirements", "requirements_file", type=_FILE, help="A requirement list, or a resolver's message."
+)
+@click.option("--dockerfile", "dockerfile", type=_FILE, help="A Dockerfile.")
+@click.option("--matrix", "cells_file", type=_FILE, help="A list of cells: YAML with 'cells:'.")
+@click.option(
+    "--strict", is_flag=True, help="Fail (1) also on what should be changed in a file, though it may run."
+)
+@json_option
+def command(
+    name: str | None,
+    requirements_file: Path | None,
+    dockerfile: Path | None,
+    cells_file: Path | None,
+    strict: bool,
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """Say whether a combination runs, why not, and which cells come nearest.
+
+    NAME is a cell, or part of its name: 2.14, 2.15-cu12. Any free combination can be asked by options,
+    and files of others can be judged. What is not known is said to be unknown.
+
+    Exit codes: 0 it would run (limits are told), 1 refused, 2 usage, 3 unknown.
+    """
+    from tfenv.compat.table import known
+    from tfenv.console import Console
+    from tfenv.explaining import answer
+
+    console = Console()
+    files = [requirements_file, dockerfile, cells_file]
+    if sum(file is not None for file in files) > 1:
+        raise _usage("more than one file is given", "give one of --requirements, --dockerfile and --matrix")
+    matrix = _matrix(console)
+    base = _query(name, asked, any(files), matrix)
+    world = known()
+    codes = []
+    for query, found in _questions(base, requirements_file, dockerfile, cells_file):
+        _check(query)
+        told = answer(query, world, matrix, found)
+        if dockerfile:
+            told = _with_lines(told, dockerfile)
+        emit(told.as_dict(), as_json=as_json, text=_text(told))
+        codes.append(_code(told, strict=strict))
+    return next((code for code in (1, 3) if code in codes), 0)
+
+
+def _questions(
+    base: Query, requirements: Path | None, dockerfile: Path | None, cells: Path | None
+) -> Iterator[tuple[Query, tuple[Finding, ...]]]:
+    """The question, or the questions that a file asks, each with what is wrong with the file."""
+    from tfenv.lint import lint_dockerfile, lint_requirements, read_cells
+
+    if requirements:
+        query, found = lint_requirements(_read(requirements))
+        yield _merged(query, base), found
+    elif dockerfile:
+        query, found = lint_dockerfile(_read(dockerfile))
+        yield _merged(query, base), found
+    elif cells:
+        for query, found in read_cells(_read(cells)):
+            yield _merged(query, base), found
+    else:
+        yield base, ()
+
+
+def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Matrix | None) -> Query:
+    from tfenv.cells import parse_name
+    from tfenv.compat.model import Query
+
+    given = {key: value for key, value in asked.items() if value}
+    allow = given.pop("pre", False)
+    if name:
+        bare = name.removeprefix(f"{matrix.repository}:") if matrix else name
+        parts = parse_name(bare.removeprefix("tfenv:"))
+        if parts is None:
+            remedy = "name a cell, e.g. 2.15-cu12; files go with --requirements, --dockerfile or --matrix"
+            raise _usage(f"'{name}' is not the name of a cell, nor part of one", remedy)
+        named = {
+            "tensorflow": parts.release,
+            **{k: getattr(parts, k) for k in ("cuda", "cudnn", "python", "base")},
+        }
+        twice = [key for key, value in named.items() if value and given.get(key, value) != value]
+        if twice:
+            raise _usage(f"{', '.join(twice)} is said twice, and differently", "say it once")
+        given = {**{key: value for key, value in named.items() if value}, **given}
+        if given.get("tensorflow") == "latest":
+            given["tensorflow"] = _latest(matrix)
+    if not given and not from_file:
+        raise _usage("nothing is asked", "type e.g.: tfenv explain 2.14 --python 3.11")
+    given["gpus"] = tuple(given.get("gpus", ()))
+    return Query(**given, allow_prerelease=allow)
+
+
+def _latest(matrix: Matrix | None) -> str:
+    from tfenv.facts import releases
+    from tfenv.versions import is_final, order
+
+    there = [cell.row.tensorflow for cell in matrix.cells] if matrix else list(releases())
+    return max(filter(is_final, there), key=order, default="")
+
+
+def _merged(query: Query, given: Query) -> Query:
+    """What a file asks, with what was typed beside it."""
+    from dataclasses import asdict, replace
+
+    return replace(query, **{key: value for key, value in asdict(given).items() if value})
+
+
+def _check(query: Query) -> None:
+    from packaging.version import InvalidVersion
+
+    from tfenv.versions import order
+
+    for what in ("tensorflow", "python", "cuda", "cudnn", "driver"):
+        value = getattr(query, what)
+        try:
+            order(value or "0")
+        except InvalidVersion as error:
+            raise _usage(f"'{value}' is no version of {what}", "give a version such as 12.2") from error
+
+
+def _matrix(console: Console) -> Matrix | None:
+    """The matrix of this folder; None where there is none that can be read."""
+    from tfenv.errors import TfenvError
+    from tfenv.workspace import here_or_checkout
+
+    try:
+        return here_or_checkout(console.note).matrix
+    except TfenvError as error:
+        console.note(f"no cells are named: {error.message}")
+        return None
+
+
+def _with_lines(told: Answer, dockerfile: Path) -> Answer:
+    from dataclasses import replace
+
+    from tfenv.lint.dockerfile_rules import line_of
+
+    text = _read(dockerfile)
+    found = tuple(replace(finding, line=line_of(finding, text)) for finding in told.verdict.findings)
+    return replace(told, verdict=replace(told.verdict, findings=found))
+
+
+def _text(told: Answer) -> str:
+    words = {"runs": "runs", "limit": "runs, with limits", "refused": "refused", "unknown": "cannot tell"}
+    told_of = words[told.verdict.outcome]
+    if told.verdict.gravest == "lint":
+        told_of += ", and should be changed all the same"
+    lines = [f"{told.cell or told.asked}: {told_of}"]
+    if told.cell:
+        lines.append(f"  {told.asked}")
+    for finding in told.verdict.findings:
+        where = f"line {finding.line}: " if finding.line else ""
+        lines.append(f"  {finding.severity} ({finding.code}): {where}{finding.message}")
+        if finding.remedy:
+            lines.append(f"    -> {finding.remedy}")
+        if finding.source:
+            lines.append(f"    known from: {finding.source}")
+    if told.nearest:
+        lines.append(f"  nearest cells: {', '.join(told.nearest)}")
+    return "\n".join(lines)
+
+
+def _code(told: Answer, *, strict: bool) -> int:
+    from tfenv.errors import EXIT_FAILED, EXIT_OK, EXIT_UNVERIFIED
+
+    lint = any(finding.severity == "lint" for finding in told.verdict.findings)
+    if told.verdict.outcome == "refused" or (strict and lint):
+        return EXIT_FAILED
+    return EXIT_UNVERIFIED if told.verdict.outcome == "unknown" else EXIT_OK
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _usage(message: str, remedy: str) -> Exception:
+    from tfenv.errors import UsageError
+
+    return UsageError(message, remedy=remedy)

@@ -1,0 +1,237 @@
+"""Rules about the release itself: whether it is known, its Pythons, its platform, its extra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+
+from tfenv import eol
+from tfenv.versions import is_final, minor, order
+
+from .data import read
+from .model import Finding
+from .rules import Rule
+from .subject import Subject, asks_for_wheels
+
+_LINUX = ("linux", "linux/amd64", "linux/x86_64", "x86_64", "amd64", "linux-64")
+_ARM = ("linux/arm64", "linux/arm64/v8", "linux/aarch64", "arm64", "aarch64", "linux-aarch64")
+_OTHER = ("windows", "windows/amd64", "win_amd64", "darwin", "darwin/arm64", "macos", "macos/arm64")
+
+
+def unknown(of: Subject) -> Iterator[Finding]:
+    """Nothing is known of the release or its minor release."""
+    if of.release and of.facts is None and of.known:
+        releases = of.known.releases
+        known = f"facts reach from {releases[0]} to {releases[-1]}" if releases else "there are no facts"
+        yield Finding(
+            code="release-unknown",
+            severity="refuse",
+            message=f"nothing is known of TensorFlow {of.release}, so nothing is promised: {known}",
+            remedy="use a known release, or read it from its wheels: tfenv facts audit",
+        )
+
+
+def unknown_patch(of: Subject) -> Iterator[Finding]:
+    """A patch release that is not known, of a minor release that is."""
+    if of.inherited_from:
+        yield Finding(
+            code="matrix-table-stale",
+            severity="warn",
+            message=f"TensorFlow {of.release} is not among the known releases; what is said of it is what "
+            "holds "
+            f"for {of.inherited_from}, the nearest of {minor(of.release)}",
+            remedy=f"read it from its wheels: tfenv facts audit --deep {of.release}",
+        )
+
+
+def read_from_another(of: Subject) -> Iterator[Finding]:
+    """The libraries of another patch release were read."""
+    if of.read_from:
+        yield Finding(
+            code="facts-of-another-patch",
+            severity="warn",
+            message=f"the libraries of TensorFlow {of.release} were not read; what is said of its kernels "
+            "and its "
+            f"exact cuDNN is what {of.read_from} holds",
+            remedy=f"tfenv facts audit --deep {of.release}",
+        )
+
+
+def prerelease(of: Subject) -> Iterator[Finding]:
+    """A release candidate that nobody asked for on purpose."""
+    if not of.release or is_final(of.release) or of.query.allow_prerelease:
+        return
+    final = order(of.release).base_version
+    yield Finding(
+        code="prerelease-not-allowed",
+        severity="refuse",
+        message=f"TensorFlow {of.release} is a pre-release of {final}: it is not chosen unless it is "
+        "asked for "
+        "on purpose",
+        remedy=f"use {final} or a later patch of it; to stay with the candidate: --pre",
+    )
+
+
+def yanked(of: Subject) -> Iterator[Finding]:
+    """A release that was withdrawn from the package index."""
+    if of.facts and of.facts.yanked and not of.inherited_from:
+        yield Finding(
+            code="release-yanked",
+            severity="warn",
+            message=f"TensorFlow {of.release} was withdrawn from the package index: {of.facts.yanked}",
+            remedy="use another patch of the same minor release",
+        )
+
+
+def python_without_wheel(of: Subject) -> Iterator[Finding]:
+    """There is no wheel for the Python."""
+    if not of.facts or not of.query.python or minor(of.query.python) in of.facts.pythons:
+        return
+    python = minor(of.query.python)
+    has = _releases_with(python, of)
+    yield Finding(
+        code="python-not-supported-by-tf",
+        severity="refuse",
+        message=f"TensorFlow {of.release} has no wheel for Python {python}, only for "
+        f"{', '.join(of.facts.pythons)}",
+        remedy=f"use one of these, or a TensorFlow with wheels for {python}: {has}"
+        if has
+        else "use one of these",
+        source=of.facts.source.get("pythons", ""),
+    )
+
+
+def python_ended(of: Subject) -> Iterator[Finding]:
+    """The Python gets no more fixes."""
+    if not of.query.python or not of.known:
+        return
+    python = minor(of.query.python)
+    if last := eol.ended("python", python, of.known.today):
+        yield Finding(
+            code="python-eol",
+            severity="warn",
+            message=f"Python {python} reached its end of life on {last}: no more security fixes",
+            source=eol.source("python"),
+        )
+
+
+def aarch64(of: Subject) -> Iterator[Finding]:
+    """The wheels for aarch64 have no CUDA."""
+    if of.query.platform.lower() not in _ARM:
+        return
+    fact = read("packages")["no_cuda_platforms"]
+    yield Finding(
+        code="aarch64-wheel-no-cuda",
+        severity="refuse",
+        message="the aarch64 wheels of TensorFlow on the package index are not built with CUDA, though the "
+        "and-cuda extra resolves there: no GPU would be found, without an error",
+        remedy="NVIDIA's own TensorFlow image for that platform, a build from source, or linux/amd64",
+        source=fact["source"],
+    )
+
+
+def not_linux(of: Subject) -> Iterator[Finding]:
+    """Neither Linux on x86_64 nor on aarch64."""
+    platform = of.query.platform.lower()
+    if not platform or platform in _LINUX or platform in _ARM:
+        return
+    known = platform in _OTHER
+    yield Finding(
+        code="platform-unsupported",
+        severity="refuse" if known else "unknown",
+        message=f"the platform {of.query.platform} "
+        + ("is not Linux: these environments are Linux containers" if known else "is not known"),
+        remedy="linux/amd64; on Windows inside WSL2, which is Linux",
+    )
+
+
+def extra_unresolvable(of: Subject) -> Iterator[Finding]:
+    """The and-cuda extra pins what nobody can install."""
+    if not of.facts or not (of.query.by_tfenv or _by_extra(of)):
+        return
+    for row in read("packages")["unresolvable_extras"]:
+        fits = of.release in SpecifierSet(row["tensorflow"], prereleases=True)
+        if fits and (not row["pythons"] or minor(of.query.python or "0.0") in row["pythons"]):
+            why = f"tensorflow[and-cuda]=={of.release} cannot be resolved: {row['why']}"
+            ours = of.query.by_tfenv
+            yield Finding(
+                code="extra-unresolvable",
+                severity="warn" if ours else "refuse",
+                message=f"{why}. A cell names NVIDIA's wheels one by one instead" if ours else why,
+                remedy=""
+                if ours
+                else "leave the extra out and name NVIDIA's wheels one by one, as tfenv does",
+                source=row["source"],
+            )
+
+
+def extra_missing(of: Subject) -> Iterator[Finding]:
+    """The release has no and-cuda extra, so pip installs nothing for it."""
+    if not of.facts or of.query.by_tfenv or not any("and-cuda" in text for text in of.query.extra):
+        return
+    first = read("packages")["first_extra"]
+    if order(minor(of.release)) < order(first["tensorflow"]):
+        yield Finding(
+            code="extra-missing",
+            severity="lint",
+            message=f"TensorFlow {of.release} has no extra and-cuda (the first is {first['tensorflow']}): "
+            "pip only "
+            "warns, and no CUDA library is installed",
+            remedy="name NVIDIA's wheels one by one, or take them from an nvidia/cuda base",
+            source=first["source"],
+        )
+
+
+def wheels_not_on_loader_path(of: Subject) -> Iterator[Finding]:
+    """TensorFlow does not look for libraries where NVIDIA's wheels put them."""
+    if not of.facts or of.query.by_tfenv or of.source != "wheels" or _sets_path(of):
+        return
+    for row in read("packages")["loader_path"]:
+        if of.release in SpecifierSet(row["tensorflow"], prereleases=True):
+            yield Finding(
+                code="pip-cuda-libs-not-on-loader-path",
+                severity="refuse",
+                message=f"TensorFlow {of.release} does not find the CUDA libraries of NVIDIA's wheels in "
+                f"site-packages/nvidia/*/lib: {row['why']}. It says 'Cannot dlopen some GPU libraries' "
+                "and runs "
+                "on the CPU; TF_CPP_MAX_VLOG_LEVEL=3 makes it name the missing one",
+                remedy="put every site-packages/nvidia/*/lib into /etc/ld.so.conf.d and run ldconfig "
+                "(tfenv does), or "
+                "on LD_LIBRARY_PATH; or take another patch release",
+                source=row["source"],
+            )
+            return
+
+
+RELEASE_RULES: tuple[Rule, ...] = (
+    Rule("release-unknown", unknown),
+    Rule("matrix-table-stale", unknown_patch),
+    Rule("facts-of-another-patch", read_from_another),
+    Rule("prerelease-not-allowed", prerelease),
+    Rule("release-yanked", yanked),
+    Rule("aarch64-wheel-no-cuda", aarch64),
+    Rule("platform-unsupported", not_linux),
+    Rule("python-not-supported-by-tf", python_without_wheel),
+    Rule("extra-unresolvable", extra_unresolvable),
+    Rule("extra-missing", extra_missing),
+    Rule("pip-cuda-libs-not-on-loader-path", wheels_not_on_loader_path),
+    Rule("python-eol", python_ended),
+)
+
+
+def _by_extra(of: Subject) -> bool:
+    return any("and-cuda" in text for text in of.query.extra) or (
+        of.source == "wheels" and not asks_for_wheels(of.query)
+    )
+
+
+def _sets_path(of: Subject) -> bool:
+    return any(name == "LD_LIBRARY_PATH" and "nvidia" in value for name, value in of.query.env)
+
+
+def _releases_with(python: str, of: Subject) -> str:
+    if not of.known:
+        return ""
+    last = {minor(release): release for release in of.known.releases if is_final(release)}
+    return ", ".join(r for r in last.values() if python in of.known.compiled(r).pythons)
