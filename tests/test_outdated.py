@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -425,6 +428,15 @@ def test_a_tag_of_which_nothing_bad_is_known(images: Any) -> None:
     assert run(UBUNTU_CELL, image_lock(UBUNTU_CELL), end_of_life=lambda: life).findings == ()
 
 
+@pytest.mark.parametrize(("day", "speaks"), [(date(2026, 6, 30), True), (date(2027, 6, 30), False)])
+def test_a_tag_ends_with_the_driver_branch_that_it_came_with(day: date, speaks: bool) -> None:
+    life = EndOfLife(branches={"535": day}, came_with={"12.2": "535", "12.1": "530"}, policy="tags go")
+    found = run(UBUNTU_CELL, image_lock(UBUNTU_CELL), end_of_life=lambda: life).findings
+    assert [f.severity for f in found] == (["act"] if speaks else [])
+    assert not speaks or ("535" in found[0].message and "2026-06-30" in found[0].message)
+    assert life.image_branch(IMAGE.replace("12.2.2", "12.1.1")) is None
+
+
 @pytest.mark.parametrize(
     ("image", "registry"),
     [
@@ -456,6 +468,39 @@ def test_a_registry_that_is_not_reached_has_not_answered() -> None:
     with pytest.raises(NotReadyError):
         digest_today(IMAGE, ask)
     assert digest_today(IMAGE, lambda image: DIGEST) == DIGEST
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """One image, whatever its name; the tag `gone` is not there."""
+
+    manifest = b'{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}'
+
+    def do_GET(self) -> None:
+        there = not self.path.endswith("/gone")
+        body = self.manifest if there else b'{"errors":[{"code":"MANIFEST_UNKNOWN","message":"unknown"}]}'
+        self.send_response(200 if there else 404)
+        self.send_header("Content-Type", "application/vnd.oci.image.index.v1+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.engine
+def test_a_real_client_asks_a_registry() -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        image = f"localhost:{server.server_port}/nvidia/cuda"
+        assert digest_today(f"{image}:x") == f"sha256:{hashlib.sha256(Registry.manifest).hexdigest()}"
+        assert digest_today(f"{image}:gone") == ""
+        server.shutdown()
+    with pytest.raises(NotReadyError):
+        digest_today(f"{image}:x")
 
 
 # Ends of life

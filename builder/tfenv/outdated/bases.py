@@ -43,15 +43,22 @@ def base_image(subject: Subject, world: World) -> Iterator[Finding]:
 
 
 def deletion(subject: Subject, world: World) -> Iterator[Finding]:
-    """What NVIDIA's list says of the tag: unsupported ones are deleted in the end."""
+    """A tag that NVIDIA's list no longer supports, or whose driver branch has ended, goes in the end."""
     lock = subject.lock
+    if lock is None or not lock.base_image:
+        return
     life = world.answers.life
-    state = life.image_state(lock.base_image) if lock and lock.base_image else None
-    if lock and state in ("unsupported", "removed"):
-        yield Finding(
-            cell=subject.cell.name,
-            kind="base may be deleted",
-            severity="act" if state == "unsupported" else "urgent",
-            message=f"{lock.base_image} is {state} by NVIDIA's list of {life.as_of}: {life.policy}",
-            remedy="keep a copy of the image, or take an image of the minor release's last update",
-        )
+    state, branch = life.image_state(lock.base_image), life.image_branch(lock.base_image)
+    if state in ("unsupported", "removed"):
+        why = f"is {state} by NVIDIA's list of {life.as_of}"
+    elif branch is not None and branch[1] < world.today:
+        why = f"came with driver branch {branch[0]}, which ended on {branch[1]}"
+    else:
+        return
+    yield Finding(
+        cell=subject.cell.name,
+        kind="base may be deleted",
+        severity="urgent" if state == "removed" else "act",
+        message=f"{lock.base_image} {why}. NVIDIA's policy: {life.policy}",
+        remedy="keep a copy of the image in a registry of your own, or take the Debian base of the same row",
+    )
