@@ -120,11 +120,11 @@ def find(inputs: Inputs, store: Store) -> Built | None:
 
 def fetch_inputs(lock: Lock, host: Host) -> None:
     """Bring what the lock names into the store, with this user's own index, proxy and CA."""
-    from tfenv.fetch import fetch, missing
+    from tfenv.fetch import fetch, lacks_interpreter, missing
     from tfenv.index import discover
 
     debs, wheels = missing(lock, host.store)
-    if not debs and not wheels:
+    if not debs and not wheels and not lacks_interpreter(lock, host.store):
         return
     total = sum(package.size for package in debs) + sum(wheel.size for wheel in wheels)
     with host.console.downloads(len(debs) + len(wheels), total) as progress:

@@ -53,7 +53,7 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
     Raises:
         NotReadyError: an input is not in the store, or the disk is full.
     """
-    main, debs, wheels = (root / name for name in ("context", "debs", "wheels"))
+    main, debs, wheels, interpreter = (root / n for n in ("context", "debs", "wheels", "interpreter"))
     try:
         shutil.copytree(
             resources.templates_dir() / "tools",
@@ -63,6 +63,10 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
         for name, text in files.items():
             (main / name).write_text(text, encoding="utf-8")
         _prove(lock, store)
+        for folder in (debs, wheels, interpreter):
+            folder.mkdir()
+        if lock.interpreter is not None:
+            _link(store, lock.interpreter.sha256, interpreter, lock.interpreter.filename)
         for package in lock.debian:
             _link(
                 store, package.sha256, debs / ("essential" if package.essential else "rest"), package.filename
@@ -74,8 +78,9 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
             lines = lockfile.requirement_lines(lock.wheels, layer)
             text = "".join(f"{line}\n" for line in lines)
             (wheels / layer / "requirements.txt").write_text(text, encoding="utf-8")
-        essential = sorted((debs / "essential").glob("*.deb"))
-        rootfs.write_essential_tar(essential, main / "essential.tar", epoch=lock.base_epoch)
+        if lock.debian:
+            essential = sorted((debs / "essential").glob("*.deb"))
+            rootfs.write_essential_tar(essential, main / "essential.tar", epoch=lock.base_epoch)
         _settle(root)
     except FileNotFoundError as error:
         raise IntegrityError(
@@ -87,13 +92,15 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
             f"cannot stage the build under {root}: {error.strerror or error}",
             remedy="free space: tfenv gc",
         ) from error
-    return Staged(main=main, named={"debs": debs, "wheels": wheels})
+    return Staged(main=main, named={"debs": debs, "wheels": wheels, "interpreter": interpreter})
 
 
 def _prove(lock: Lock, store: Store) -> None:
     """Read every input once and compare its hash: nothing later looks at the .debs and at uv."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hashes = {package.sha256 for package in lock.debian} | {wheel.sha256 for wheel in lock.wheels}
+        if lock.interpreter is not None:
+            hashes.add(lock.interpreter.sha256)
         list(pool.map(store.prove, sorted(hashes)))
 
 

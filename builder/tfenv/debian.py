@@ -130,13 +130,13 @@ def essential_closure(stanzas: Iterable[Stanza]) -> frozenset[str]:
     return frozenset(closure)
 
 
-def glibc_level(packages: Iterable[DebianPackage]) -> str:
-    """uv's and pip's platform for wheels on that base, e.g. ``x86_64-manylinux_2_36``."""
+def glibc_of(packages: Iterable[DebianPackage]) -> str:
+    """Version of the C library among the packages, e.g. ``2.36``."""
     for package in packages:
         if package.name == "libc6":
             match = re.match(r"(?:\d+:)?2\.(\d+)", package.version)
             if match:
-                return f"x86_64-manylinux_2_{match[1]}"
+                return f"2.{match[1]}"
     raise TfenvError(
         "the Debian packages hold no libc6, so no wheel can be chosen for them",
         remedy="take the base's packages from a Debian mirror: tfenv lock CELL --upgrade debian",

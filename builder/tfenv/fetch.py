@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv.apt import apt_proxies
-from tfenv.debian import glibc_level
 from tfenv.download import download
 from tfenv.errors import TfenvError, UsageError
 from tfenv.index import CA_VARIABLES, IndexSettings
@@ -34,14 +33,20 @@ class MissingInputs(TfenvError):  # noqa: N818  (the name of the situation, not 
     Args:
         cell: whose lock it is.
         debian, wheels: file names; where only Debian's are missing, ``up`` can go on.
+        interpreter: file name of the Python.
     """
 
-    def __init__(self, cell: str, *, debian: Sequence[str] = (), wheels: Sequence[str] = ()) -> None:
+    def __init__(
+        self, cell: str, *, debian: Sequence[str] = (), wheels: Sequence[str] = (), interpreter: str = ""
+    ) -> None:
         self.debian, self.wheels = tuple(debian), tuple(wheels)
         lines = [f"{cell}: locked inputs are no longer to be had:"]
         lines += [f"  {name} (replaced on the mirror)" for name in self.debian]
         lines += [f"  {name} (gone from the package index)" for name in self.wheels]
-        if self.wheels:
+        if interpreter:
+            lines.append(f"  {interpreter} (gone from its provider)")
+            remedy = f"tfenv lock {cell} --upgrade python"
+        elif self.wheels:
             remedy = f"put the wheels into a folder named by PIP_FIND_LINKS, or: tfenv lock {cell}"
             remedy += " --upgrade wheels"
         else:
@@ -50,8 +55,13 @@ class MissingInputs(TfenvError):  # noqa: N818  (the name of the situation, not 
         super().__init__("\n".join(lines), remedy=remedy)
 
 
+def lacks_interpreter(lock: Lock, store: Store) -> bool:
+    """Whether the lock's Python is still to be fetched."""
+    return lock.interpreter is not None and not store.path(lock.interpreter.sha256).is_file()
+
+
 def missing(lock: Lock, store: Store) -> tuple[tuple[DebianPackage, ...], tuple[Wheel, ...]]:
-    """What of the lock the store lacks. Cheap: looks at names and sizes."""
+    """What packages of the lock the store lacks. Cheap: looks at names and sizes."""
     return (
         tuple(p for p in lock.debian if not store.has(p.sha256, p.size)),
         tuple(w for w in lock.wheels if not store.has(w.sha256, w.size)),
@@ -76,6 +86,7 @@ def fetch(
     env = os.environ if env is None else env
     with store.lock():
         debs, wheels = missing(lock, store)
+        _fetch_interpreter(lock, store, env, run, progress)
         items, gone = _wheel_items(lock, wheels, index, env, run)
         lost: tuple[Item, ...] = ()
         if debs:
@@ -91,6 +102,38 @@ def fetch(
         lost = download(items, store, index.requests_session, progress)
         if lost:
             raise MissingInputs(lock.cell, wheels=[item.name for item in lost])
+
+
+def _fetch_interpreter(
+    lock: Lock, store: Store, env: Mapping[str, str], run: Run, progress: Progress
+) -> None:
+    """The provider tells hashes and no sizes, so the server is asked for those."""
+    if lock.interpreter is None or not lacks_interpreter(lock, store):
+        return
+    from tfenv.interpreters import urls
+    from tfenv.measure import length
+
+    session = _plain_session(env)
+    item = Item(
+        name=lock.interpreter.filename,
+        sha256=lock.interpreter.sha256,
+        size=length(urls(lock.interpreter, env)[0], session(), what=lock.interpreter.provider),
+        urls=urls(lock.interpreter, env),
+    )
+    if download([item], store, session, progress):
+        raise MissingInputs(lock.cell, interpreter=item.name)
+
+
+def _plain_session(env: Mapping[str, str]) -> Callable[[], requests.Session]:
+    """The environment's own proxies and authorities."""
+
+    def session() -> requests.Session:
+        from tfenv.session import IndexSession
+
+        authorities = next((env[v] for v in CA_VARIABLES if env.get(v)), None)
+        return IndexSession(verify=authorities, proxies=None)
+
+    return session
 
 
 def _deb_items(debs: Iterable[DebianPackage], mirrors: Mirrors, locked_at: str) -> list[Item]:
@@ -137,7 +180,7 @@ def _ask(
         document = compile_pylock(
             [f"{w.name}=={w.version}" for w in some],
             python=python_of(lock),
-            platform=glibc_level(lock.debian),
+            platform=lock.wheel_platform,
             options=("--no-deps",),
             index=settings,
             uv=uv_binary(env),

@@ -35,7 +35,7 @@ class Inputs:
     @cached_property
     def hash(self) -> str:
         """sha256 over the lock, the recipe and the rendered files: the build's name."""
-        told = [self.lock_hash, render.template_version(), sorted(self.files.items())]
+        told = [self.lock_hash, render.template_version(self.cell.base.kind), sorted(self.files.items())]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @property

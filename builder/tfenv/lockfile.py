@@ -14,7 +14,7 @@ from tfenv.files import LOCK_NAME as LOCK_NAME
 from tfenv.model import Layer, Lock, Wheel
 from tfenv.plain import from_plain, to_plain
 
-FORMAT = 1
+FORMAT = 2
 REQUIREMENTS_NAME = "requirements.lock"
 
 _LAYERS: dict[Layer, str] = {
@@ -35,14 +35,26 @@ _SHAPES: dict[str, re.Pattern[str]] = {
     "what": re.compile(r"[^\s'\"`$\\;&|<>()#]+"),
     "why": re.compile(r"[^\x00-\x1f\x7f]*"),
     "platform": re.compile(r"[a-z0-9]+/[a-z0-9]+"),
-    "suite": re.compile(r"[a-z0-9][a-z0-9-]*"),
+    "suite": re.compile(r"(?:[a-z0-9][a-z0-9-]*)?"),
+    "base_image": re.compile(r"(?:[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*)?"),
+    "base_digest": re.compile(r"(?:sha256:[0-9a-f]{64})?"),
+    "wheel_platform": re.compile(r"[a-z0-9_]+-manylinux_\d+_\d+"),
+    "released": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+    "provider": re.compile(r"[a-z0-9-]+"),
+    "target": re.compile(r"lib[A-Za-z0-9_]+\.so[0-9.]*"),
     "template": re.compile(r"[0-9a-f]{64}"),
     "requirements": re.compile(r"[A-Za-z0-9][^\x00-\x1f\x7f]*"),
     "debian_packages": re.compile(r"[a-z0-9][a-z0-9.+-]*"),
     "require_cuda": re.compile(r"cuda>=\d+\.\d+(?:[ ,](?:cuda|arch)(?:>=|<)\d+\.\d+)*"),
     "uv": re.compile(r"\d[A-Za-z0-9.+]*"),
     "exclude_newer": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
-    "debian_locked_at": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+    "debian_locked_at": re.compile(r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?"),
+}
+# The same, where a name means something else in one place.
+_NESTED: dict[str, re.Pattern[str]] = {
+    "interpreter.filename": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\.tar\.gz"),
+    "interpreter.path": re.compile(r"[0-9]+/[A-Za-z0-9][A-Za-z0-9._+-]*\.tar\.gz"),
+    "links.name": re.compile(r"lib[A-Za-z0-9_]+\.so[0-9.]*"),
 }
 
 
@@ -131,7 +143,8 @@ def _compact(value: Any) -> str:
 
 
 def _shape(where: str, value: Any) -> None:
-    shape = _SHAPES.get(re.sub(r"\[\d+\]$", "", where).rsplit(".", 1)[-1])
+    where_ = re.sub(r"\[\d+\]", "", where)
+    shape = _NESTED.get(where_) or _SHAPES.get(where_.rsplit(".", 1)[-1])
     if isinstance(value, str) and shape and not shape.fullmatch(value):
         raise ValueError(f"{where}: {value!r} is not allowed there")
     if type(value) is int and value < 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from . import facts
 from .errors import UsageError
 from .facts import Compiled
 from .matrix_checks import CHECKS, Draft
-from .model import Base, Cell, CudaSet, Matrix, Row, Rule
-from .refusals import Combination, project, refusal
-from .schema import BaseSpec, CudaSetSpec, FileRule, MatrixSpec, RowSpec, WheelRule
+from .model import Base, Cell, CudaFrom, CudaSet, Link, Matrix, Row, Rule
+from .refusals import Combination, cuda_source, own_pythons, refusal
+from .schema import CudaSetSpec, DebianSpec, FileRule, MatrixSpec, NvidiaSpec, RowSpec, WheelRule
 from .schema_errors import dotted, validate
 from .versions import order
 from .yamlfile import Document, Location, Problem, failure, read
@@ -47,41 +47,49 @@ def load_matrix(path: Path, compiled: Lookup = facts.compiled) -> Matrix:
 
 def _expand(spec: MatrixSpec, known: Mapping[str, Compiled | str], document: Document) -> Matrix:
     bases = {name: _base(name, base) for name, base in spec.bases.items()}
+    sets = {name: _cuda_set(cuda_set) for name, cuda_set in spec.cuda_sets.items()}
     cells: list[Cell] = []
     refused: list[tuple[str, str]] = []
     rows: list[Row] = []
     problems: list[Problem] = []
     for i, row in enumerate(spec.rows):
         accepted: list[tuple[str, str]] = []
-        for base_name in row.bases:
-            for python in row.pythons:
-                of = Combination(
-                    row=row,
-                    python=python,
-                    base_name=base_name,
-                    base=spec.bases[base_name],
-                    requirements=_requirements(row, spec.bases[base_name]),
-                    facts=known[row.tensorflow],
-                    exclude=tuple(spec.exclude),
-                )
-                if why := refusal(of):
-                    name = f"{row.tensorflow}-{row.cuda_set}-py{python}-{base_name}"
-                    refused.append((name, why))
-                else:
-                    accepted.append((base_name, python))
+        sources: dict[str, CudaFrom] = {}
+        for base_name, python in _offered(spec, row):
+            set_name = row.cuda_set_on.get(base_name, row.cuda_set)
+            base, cuda_set = spec.bases[base_name], spec.cuda_sets[set_name]
+            of = Combination(
+                row=row,
+                python=python,
+                base_name=base_name,
+                base=base,
+                cuda_set=cuda_set,
+                cuda_from=(source := cuda_source(cuda_set, base_name, base)),
+                facts=known[row.tensorflow],
+                exclude=tuple(spec.exclude),
+            )
+            if why := refusal(of):
+                refused.append((f"{row.tensorflow}-{set_name}-py{python}-{base_name}", why))
+            else:
+                assert source is not None  # else it was refused
+                sources[base_name] = source
+                accepted.append((base_name, python))
         truth = known[row.tensorflow]
         if not accepted or isinstance(truth, str):
             continue
-        base, python = _default(spec, row, accepted)
-        if problem := _broken_default(row, i, base, python, document):
+        default_base, default_python = _default(spec, row, accepted)
+        if problem := _broken_default(row, i, default_base, default_python, document):
             problems.append(problem)
-        made = {
-            source: _row(spec, row, truth, base, python, source)
-            for source in {spec.bases[name].cuda_from: name for name, _ in accepted}
-        }
-        rows.append(made[spec.bases[base].cuda_from])
+        made = _row(spec, row, truth, default_base, default_python)
+        rows.append(made)
         cells.extend(
-            Cell(row=made[bases[name].cuda_from], python=version, base=bases[name])
+            Cell(
+                row=made,
+                python=version,
+                base=bases[name],
+                cuda_set=sets[row.cuda_set_on.get(name, row.cuda_set)],
+                cuda_from=sources[name],
+            )
             for name, version in accepted
         )
     if problems:
@@ -95,14 +103,35 @@ def _expand(spec: MatrixSpec, known: Mapping[str, Compiled | str], document: Doc
     )
 
 
+def _offered(spec: MatrixSpec, row: RowSpec) -> Iterator[tuple[str, str]]:
+    """Base and Python of a row's combinations.
+
+    A Python that a base does not offer is no combination where another base of that kind offers it.
+    """
+
+    def offers(name: str, python: str) -> bool:
+        base = spec.bases[name]
+        return python in own_pythons(base) or python in base.provided_pythons
+
+    for name in row.bases:
+        same = [other for other in row.bases if spec.bases[other].kind == spec.bases[name].kind]
+        for python in row.pythons:
+            if offers(name, python) or (same[0] == name and not any(offers(o, python) for o in same)):
+                yield name, python
+
+
 def _default(spec: MatrixSpec, row: RowSpec, accepted: list[tuple[str, str]]) -> tuple[str, str]:
-    """The base and Python of a row's short tags: as asked if accepted, else the highest Python."""
+    """The base and Python of a row's short tags: as asked if accepted, else the highest Python.
+
+    One that the base brings itself comes before any that a provider does.
+    """
     bases = [base for base, _ in accepted]
     wanted_base = row.default_base or spec.defaults.base
     base = wanted_base if wanted_base in bases else bases[0]
     pythons = [python for name, python in accepted if name == base]
+    own = [python for python in pythons if python in own_pythons(spec.bases[base])]
     wanted = row.default_python or spec.defaults.python
-    return base, wanted if wanted in pythons else max(pythons, key=order)
+    return base, wanted if wanted in pythons else max(own or pythons, key=order)
 
 
 def _broken_default(row: RowSpec, index: int, base: str, python: str, document: Document) -> Problem | None:
@@ -117,29 +146,31 @@ def _broken_default(row: RowSpec, index: int, base: str, python: str, document: 
     return None
 
 
-def _row(spec: MatrixSpec, row: RowSpec, truth: Compiled, base: str, python: str, source: str) -> Row:
-    on_base = next(b for b in row.bases if spec.bases[b].cuda_from == source)
+def _row(spec: MatrixSpec, row: RowSpec, truth: Compiled, base: str, python: str) -> Row:
     return Row(
         tensorflow=row.tensorflow,
-        cuda_set=_cuda_set(spec.cuda_sets[row.cuda_set]),
         pythons=tuple(row.pythons),
         bases=tuple(row.bases),
         default_base=base,
         default_python=python,
         exclude_newer=row.exclude_newer or _near(truth.released),
-        requirements=_requirements(row, spec.bases[on_base]),
+        requirements=(f"tensorflow=={row.tensorflow}", "pip", *row.requirements),
+        other_libraries=row.other_libraries or "",
         trim=_rules([*spec.trim, *row.trim]),
         keep=_rules(row.keep),
     )
 
 
-def _base(name: str, spec: BaseSpec) -> Base:
+def _base(name: str, spec: DebianSpec | NvidiaSpec) -> Base:
+    provided = tuple(spec.provided_pythons)
+    if isinstance(spec, NvidiaSpec):
+        return Base(name=name, kind=spec.kind, glibc=spec.glibc, provided_pythons=provided)
     return Base(
         name=name,
         kind=spec.kind,
         suite=spec.suite,
-        pythons=tuple(spec.pythons),
-        cuda_from=spec.cuda_from,
+        pythons=tuple((python, tuple(packages)) for python, packages in spec.pythons.items()),
+        provided_pythons=provided,
         packages=tuple(spec.packages),
         epoch=int(_instant(spec.epoch).timestamp()),
     )
@@ -150,21 +181,16 @@ def _cuda_set(spec: CudaSetSpec) -> CudaSet:
         cuda=spec.cuda,
         cudnn=spec.cudnn,
         epoch=int(_instant(spec.epoch).timestamp()),
+        wheels=tuple(spec.wheels),
+        images=tuple(spec.images.items()),
+        tools=tuple(spec.tools),
+        links=tuple(Link(name=link.name, target=link.target, why=link.why) for link in spec.links),
         without=_rules(spec.without),
     )
 
 
 def _rules(specs: list[FileRule] | list[WheelRule]) -> tuple[Rule, ...]:
     return tuple(Rule(what=spec.what, why=spec.why) for spec in specs)
-
-
-def _requirements(row: RowSpec, base: BaseSpec) -> tuple[str, ...]:
-    """What a row asks for on a base: a CUDA wheel takes the place of its namesake."""
-    if base.cuda_from != "wheels":
-        return tuple(row.requirements)
-    instead = {project(text): text for text in row.cuda_wheels}
-    kept = [instead.pop(project(text), text) for text in row.requirements]
-    return (*kept, *instead.values())
 
 
 def _facts_of(spec: MatrixSpec, compiled: Lookup) -> Mapping[str, Compiled | str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tfenv.memo import Memo, code_version, hash_of
-from tfenv.model import Base, Cell, Matrix, Row
+from tfenv.model import Base, Cell, CudaFrom, CudaSet, Matrix, Row
 from tfenv.plain import from_plain, to_plain
 
 _T = TypeVar("_T")
@@ -52,11 +52,11 @@ def cached_matrix(
 
 @dataclass(frozen=True)
 class _Kept:
-    """A matrix whose cells name their row and base by number: a row has many cells.
+    """A matrix whose cells name their row, base and CUDA set by number: each has many cells.
 
     Args:
         rows, bases: the matrix's own, of which there are ``own_rows`` and ``own_bases``, then the cells'.
-        cells: row, Python, base.
+        cells: row, Python, base, CUDA set, CUDA source.
     """
 
     repository: str
@@ -65,12 +65,14 @@ class _Kept:
     own_rows: int
     bases: tuple[Base, ...]
     own_bases: int
-    cells: tuple[tuple[int, str, int], ...]
+    sets: tuple[CudaSet, ...]
+    cells: tuple[tuple[int, str, int, int, CudaFrom], ...]
 
 
 def _dump(matrix: Matrix) -> Any:
     rows = _with(matrix.rows, (cell.row for cell in matrix.cells))
     bases = _with(matrix.bases, (cell.base for cell in matrix.cells))
+    sets = tuple(dict.fromkeys(cell.cuda_set for cell in matrix.cells))
     kept = _Kept(
         repository=matrix.repository,
         refused=matrix.refused,
@@ -78,7 +80,17 @@ def _dump(matrix: Matrix) -> Any:
         own_rows=len(matrix.rows),
         bases=bases,
         own_bases=len(matrix.bases),
-        cells=tuple((rows.index(cell.row), cell.python, bases.index(cell.base)) for cell in matrix.cells),
+        sets=sets,
+        cells=tuple(
+            (
+                rows.index(cell.row),
+                cell.python,
+                bases.index(cell.base),
+                sets.index(cell.cuda_set),
+                cell.cuda_from,
+            )
+            for cell in matrix.cells
+        ),
     )
     return to_plain(kept)
 
@@ -87,7 +99,10 @@ def _load(data: Any) -> Matrix:
     kept = from_plain(_Kept, data)
     return Matrix(
         repository=kept.repository,
-        cells=tuple(Cell(row=kept.rows[r], python=p, base=kept.bases[b]) for r, p, b in kept.cells),
+        cells=tuple(
+            Cell(row=kept.rows[r], python=p, base=kept.bases[b], cuda_set=kept.sets[s], cuda_from=source)
+            for r, p, b, s, source in kept.cells
+        ),
         refused=kept.refused,
         bases=kept.bases[: kept.own_bases],
         rows=kept.rows[: kept.own_rows],

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from .compat.serving import differs, why_not_served
 from .facts import Compiled
 from .refusals import matches, project
-from .schema import MatrixSpec
-from .versions import agrees, minor, order
+from .schema import MatrixSpec, NvidiaSpec
+from .versions import minor, order
 from .yamlfile import OF_KEY, Location
 
 
@@ -30,6 +31,12 @@ def _references(draft: Draft) -> Iterator[Complaint]:
     for i, row in enumerate(draft.spec.rows):
         if row.cuda_set not in draft.spec.cuda_sets:
             yield ("rows", i, "cuda_set"), _one_of(row.cuda_set, "cuda_sets", draft.spec.cuda_sets)
+        for base, name in row.cuda_set_on.items():
+            where: Location = ("rows", i, "cuda_set_on", base)
+            if base not in row.bases:
+                yield (*where, OF_KEY), _one_of(base, "the row's bases", row.bases)
+            if name not in draft.spec.cuda_sets:
+                yield where, _one_of(name, "cuda_sets", draft.spec.cuda_sets)
         for j, base in enumerate(row.bases):
             if base not in draft.spec.bases:
                 yield ("rows", i, "bases", j), _one_of(base, "bases", draft.spec.bases)
@@ -46,6 +53,17 @@ def _set_names(draft: Draft) -> Iterator[Complaint]:
         expected = f"cu{cuda_set.cuda}-cudnn{cuda_set.cudnn}"
         if name != expected:
             yield ("cuda_sets", name, OF_KEY), f'found the name "{name}"; expected "{expected}"'
+        for base in cuda_set.images:
+            if not isinstance(draft.spec.bases.get(base), NvidiaSpec):
+                images = [n for n, spec in draft.spec.bases.items() if isinstance(spec, NvidiaSpec)]
+                yield ("cuda_sets", name, "images", base, OF_KEY), _one_of(base, "the nvidia bases", images)
+        for key, texts in (("wheels", cuda_set.wheels), ("tools", cuda_set.tools)):
+            for j, text in enumerate(texts):
+                if not re.fullmatch(r"nvidia-[a-z0-9-]+==[0-9.]+", text):
+                    message = (
+                        f'found "{text}"; expected a pinned wheel such as "nvidia-cublas-cu12==12.2.5.6"'
+                    )
+                    yield ("cuda_sets", name, key, j), message
 
 
 def _repeated(draft: Draft) -> Iterator[Complaint]:
@@ -62,32 +80,39 @@ def _repeated(draft: Draft) -> Iterator[Complaint]:
                     yield ("rows", i, key, j), f'found "{value}" again; expected it once'
 
 
-def _declared_is_compiled(draft: Draft) -> Iterator[Complaint]:
+def _libraries_serve(draft: Draft) -> Iterator[Complaint]:
     for i, row in enumerate(draft.spec.rows):
-        truth, cuda_set = draft.known[row.tensorflow], draft.spec.cuda_sets.get(row.cuda_set)
-        if isinstance(truth, str) or cuda_set is None:
+        truth = draft.known[row.tensorflow]
+        if isinstance(truth, str):
             continue
-        if agrees(cuda_set.cuda, truth.cuda) and agrees(cuda_set.cudnn, truth.cudnn):
-            continue
-        found = f"CUDA {cuda_set.cuda} and cuDNN {cuda_set.cudnn}"
-        expected = f"CUDA {truth.cuda} and cuDNN {truth.cudnn}"
-        yield (
-            ("rows", i, "cuda_set"),
-            f"found {found}; expected what TensorFlow {row.tensorflow} was compiled for: "
-            f"{expected}, so cu{minor(truth.cuda)}-cudnn{minor(truth.cudnn)}",
-        )
+        named: list[tuple[Location, str]] = [(("rows", i, "cuda_set"), row.cuda_set)]
+        named += [(("rows", i, "cuda_set_on", base), name) for base, name in row.cuda_set_on.items()]
+        differ = False
+        for where, name in named:
+            cuda_set = draft.spec.cuda_sets.get(name)
+            if cuda_set is None:
+                continue
+            own = f"cu{minor(truth.cuda)}-cudnn{minor(truth.cudnn)}"
+            if name == row.cuda_set and set(row.bases) <= row.cuda_set_on.keys():
+                yield where, f"found {name}, which no base of the row uses; expected one that is used"
+            elif why := why_not_served(truth, cuda=cuda_set.cuda, cudnn=cuda_set.cudnn):
+                yield where, f"found {name}; expected libraries that serve the release, best {own}: {why}"
+            elif said := differs(truth, cuda=cuda_set.cuda, cudnn=cuda_set.cudnn):
+                differ = True
+                if row.other_libraries is None:
+                    message = f"found {name}; expected {own}, or the reason in other_libraries: {said}"
+                    yield where, message
+        if row.other_libraries is not None and not differ:
+            message = "found a reason for other libraries; expected none: they are what it was compiled for"
+            yield ("rows", i, "other_libraries"), message
 
 
 def _pinned(draft: Draft) -> Iterator[Complaint]:
     for i, row in enumerate(draft.spec.rows):
-        own = f"tensorflow=={row.tensorflow}"
-        if "tensorflow" not in map(project, row.requirements):
-            yield ("rows", i, "requirements"), f'found no TensorFlow; expected "{own}"'
-        for key, texts in (("requirements", row.requirements), ("cuda_wheels", row.cuda_wheels)):
-            for j, text in enumerate(texts):
-                without_extras = re.sub(r"\[.*\]", "", text)
-                if project(text) == "tensorflow" and without_extras != own:
-                    yield ("rows", i, key, j), f'found "{text}"; expected the row\'s own release, "{own}"'
+        for j, text in enumerate(row.requirements):
+            if project(text) in ("tensorflow", "pip"):
+                message = f'found "{text}"; expected none: the row\'s release and pip are always asked for'
+                yield ("rows", i, "requirements", j), message
 
 
 def _useful_excludes(draft: Draft) -> Iterator[Complaint]:
@@ -110,7 +135,7 @@ CHECKS: tuple[Check, ...] = (
     _references,
     _set_names,
     _repeated,
-    _declared_is_compiled,
+    _libraries_serve,
     _pinned,
     _useful_excludes,
 )

@@ -41,3 +41,33 @@ def measure(url: str, session: requests.Session) -> tuple[int, str]:
             remedy="check the network, proxy and CA settings (pip's and uv's own are used)",
         ) from error
     return size, digest.hexdigest()
+
+
+def length(url: str, session: requests.Session, *, what: str) -> int:
+    """Size in bytes of what lies at ``url``, as its server tells; 0 where it has no such file.
+
+    Args:
+        what: whose file it is, for messages.
+
+    Raises:
+        NotReadyError: no answer, or one that does not tell.
+    """
+    if urlsplit(url).scheme == "file":
+        file = Path(unquote(urlsplit(url).path))
+        return file.stat().st_size if file.is_file() else 0
+    import requests
+
+    try:
+        answer = session.head(
+            url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=TIMEOUT_SECONDS
+        )
+        if answer.status_code in (404, 410):
+            return 0
+        answer.raise_for_status()
+        return int(answer.headers["Content-Length"])
+    except (requests.RequestException, KeyError, ValueError) as error:
+        host = urlsplit(url).hostname
+        raise NotReadyError(
+            redact(f"{what}: {host} does not give the file: {error}"),
+            remedy="check the network and proxy, or name a mirror as uv does: UV_PYTHON_INSTALL_MIRROR=URL",
+        ) from error

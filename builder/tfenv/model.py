@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 CudaFrom = Literal["base", "wheels"]
+BaseKind = Literal["debian", "nvidia"]
 Layer = Literal["cuda", "python", "tool"]
 
 
@@ -18,26 +20,67 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Link:
+    """A second name of a library, and why it is needed: ``name`` is opened, ``target`` exists."""
+
+    name: str
+    target: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """A Python that no base brings: a build of a named provider, by hash.
+
+    Args:
+        version: all of it, e.g. ``3.10.19``.
+        path: below the provider's own address, and below any mirror of it.
+        released: RFC 3339 time; files of the layer are never dated later.
+    """
+
+    provider: str
+    version: str
+    filename: str
+    path: str
+    sha256: str
+    released: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Base:
     """What an image starts from.
 
     Args:
         name: e.g. ``debian12``.
-        kind: ``debian`` (bootstrapped from Debian packages).
-        suite: the release's code name, e.g. ``bookworm``.
-        pythons: versions (``3.11``) that the base brings itself.
-        cuda_from: the one CUDA source of every cell on this base.
+        kind: ``debian`` (bootstrapped from Debian packages) or ``nvidia`` (an nvidia/cuda image).
+        suite: Debian's code name, e.g. ``bookworm``; empty for an image.
+        glibc: C library of an image, e.g. ``2.35``; empty where the Debian packages tell.
+        pythons: versions (``3.11``) that the base brings, and the Debian packages that do.
+        provided_pythons: versions that a provider brings.
         packages: Debian packages wanted beside the essential ones.
-        epoch: Unix seconds; file times in the base layer are clamped to it.
+        epoch: Unix seconds; file times in the base layer are clamped to it. 0 for an image.
     """
 
     name: str
-    kind: Literal["debian"]
-    suite: str
-    pythons: tuple[str, ...]
-    cuda_from: CudaFrom
-    packages: tuple[str, ...]
-    epoch: int
+    kind: BaseKind
+    suite: str = ""
+    glibc: str = ""
+    pythons: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    provided_pythons: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    epoch: int = 0
+
+    def brings(self, python: str) -> bool:
+        """Whether that Python is part of the base itself."""
+        return any(own == python for own, _ in self.pythons)
+
+    def offers(self, python: str) -> bool:
+        """Whether a cell with that Python can be made on the base."""
+        return self.brings(python) or python in self.provided_pythons
+
+    def packages_for(self, python: str) -> tuple[str, ...]:
+        """The Debian packages of a cell with that Python."""
+        return (*self.packages, *dict(self.pythons).get(python, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +89,21 @@ class CudaSet:
 
     Args:
         cuda: ``12.2``; cudnn: ``8.9``.
-        epoch: Unix seconds; the image's creation time and the upper bound of its file times.
+        epoch: Unix seconds; the upper bound of the layer's file times.
+        wheels: NVIDIA's wheels, pinned, that make the set on a base without CUDA.
+        images: by base the nvidia/cuda image, with its digest where that is known.
+        tools: pinned wheels of what such an image lacks.
+        links: second names of libraries.
         without: wheels of the set that nothing loads, not installed.
     """
 
     cuda: str
     cudnn: str
     epoch: int
+    wheels: tuple[str, ...] = ()
+    images: tuple[tuple[str, str], ...] = ()
+    tools: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
     without: tuple[Rule, ...] = ()
 
     @property
@@ -63,39 +114,67 @@ class CudaSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One TensorFlow release with the CUDA and cuDNN it was compiled for.
+    """One TensorFlow release.
 
     Args:
         exclude_newer: RFC 3339 time; no wheel uploaded later is locked.
-        requirements: what is asked of the resolver, e.g. ``tensorflow[and-cuda]==2.15.1``.
+        requirements: what is asked of the resolver beside the CUDA set, e.g. ``tensorflow==2.15.1``.
+        other_libraries: why libraries serve that are newer than what it was compiled for.
         trim: files (globs under site-packages) left out of the image, with the reason.
         keep: globs that win over ``trim``, with the reason.
     """
 
     tensorflow: str
-    cuda_set: CudaSet
     pythons: tuple[str, ...]
     bases: tuple[str, ...]
     default_base: str
     default_python: str
     exclude_newer: str
     requirements: tuple[str, ...]
+    other_libraries: str = ""
     trim: tuple[Rule, ...] = ()
     keep: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A row x Python x base: one environment."""
+    """A row x Python x base: one environment.
+
+    Args:
+        cuda_set: the CUDA libraries in the image; cuda_from: their one source.
+    """
 
     row: Row
     python: str
     base: Base
+    cuda_set: CudaSet
+    cuda_from: CudaFrom
 
     @property
     def name(self) -> str:
         """Canonical name, e.g. ``2.15.1-cu12.2-cudnn8.9-py3.11-debian12``."""
-        return f"{self.row.tensorflow}-{self.row.cuda_set.name}-py{self.python}-{self.base.name}"
+        return f"{self.row.tensorflow}-{self.cuda_set.name}-py{self.python}-{self.base.name}"
+
+    @property
+    def image(self) -> str:
+        """The image that the cell starts from, with its digest if the matrix gives it; empty for none."""
+        return dict(self.cuda_set.images).get(self.base.name, "") if self.base.kind == "nvidia" else ""
+
+    @property
+    def cuda_wheels(self) -> tuple[str, ...]:
+        """NVIDIA's wheels that are asked for."""
+        return self.cuda_set.wheels if self.cuda_from == "wheels" else self.cuda_set.tools
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """All that is asked of the resolver, in one run."""
+        return (*self.row.requirements, *self.cuda_wheels)
+
+    @property
+    def epoch(self) -> int:
+        """Unix seconds; creation time of the image and upper bound of its file times."""
+        newest = datetime.fromisoformat(self.row.exclude_newer.removesuffix("Z") + "+00:00")
+        return max(int(newest.timestamp()), self.cuda_set.epoch, self.base.epoch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,32 +224,47 @@ class Lock:
     """All inputs of a cell by hash.
 
     Args:
-        epoch: Unix seconds; base_epoch: the same for the base layer.
-        requirements: what the row asked the resolver for.
+        epoch, cuda_epoch, base_epoch: Unix seconds; of the image, and of the layers that are shared.
+        base_image: the image that the cell starts from, without a digest; empty for a Debian bootstrap.
+        base_digest: its digest, ``sha256:...``; empty while nobody could ask the registry.
+        requirements: what was asked of the resolver, the CUDA wheels among it.
         exclude_newer: RFC 3339 time used by the resolver.
+        wheel_platform: what wheels were chosen for, e.g. ``x86_64-manylinux_2_36``.
         require_cuda: value of NVIDIA_REQUIRE_CUDA: which drivers the image accepts.
+        interpreter: the Python, where the base brings none of that version.
         debian_packages: what the base asked for beside the essential packages.
         debian_locked_at: RFC 3339 time of the newest of the mirror's indexes that were read.
-        template: version of the templates (sha256 over the template files).
+        template: version of the templates (sha256 over the files that the base's kind uses).
         uv: version of uv that resolved; the uv that installs is a wheel of layer ``tool``.
     """
 
     cell: str
     platform: str
     epoch: int
+    cuda_epoch: int
     base_epoch: int
+    base_image: str
+    base_digest: str
     requirements: tuple[str, ...]
     exclude_newer: str
+    wheel_platform: str
     cuda_from: CudaFrom
     require_cuda: str
     template: str
     uv: str
+    interpreter: Interpreter | None
     suite: str
     debian_packages: tuple[str, ...]
     debian_locked_at: str
     debian: tuple[DebianPackage, ...]
     wheels: tuple[Wheel, ...]
+    links: tuple[Link, ...] = ()
     trim: tuple[Rule, ...] = ()
     keep: tuple[Rule, ...] = ()
     without: tuple[Rule, ...] = ()
-    format: int = field(default=1)
+    format: int = field(default=2)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every input is pinned by hash."""
+        return not self.base_image or bool(self.base_digest)

@@ -41,10 +41,10 @@ def committed(workspace: Workspace, cell: Cell) -> Inputs:
     from tfenv.lock import require_current
 
     lock = workspace.lock(cell)
-    require_current(cell, lock, render.template_version())
+    require_current(cell, lock, render.template_version(cell.base.kind))
     files = workspace.rendered(cell, lock)
     render.raise_drift({cell.name: render.drift(workspace.folder(cell), files)})
-    return Inputs(cell, lock, True, files)
+    return Inputs(cell, lock, lock.complete, files)
 
 
 def make(
@@ -108,7 +108,7 @@ def prepare(workspace: Workspace, cell: Cell, host: Host) -> Inputs:
 
     if not workspace.is_locked(cell):
         host.console.note(f"{cell.name}: no lock yet, resolving")
-        version, resolvers = render.template_version(), host_resolvers(host.env)
+        version, resolvers = render.template_version(cell.base.kind), host_resolvers(host.env)
         lock = make_lock(cell, None, set(), template_version=version, resolvers=resolvers)
         write_lock(lock, workspace.images)
     if not (workspace.folder(cell) / "Dockerfile").exists():
@@ -121,7 +121,7 @@ def todays(inputs: Inputs, host: Host) -> Inputs:
     from tfenv.lock import host_resolvers, with_todays_debian
 
     cell = inputs.cell
-    return unlocked(cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages))
+    return unlocked(cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages_for(cell.python)))
 
 
 def recorded_image(workspace: Workspace, inputs: Inputs, host: Host) -> Image | None:
@@ -172,7 +172,7 @@ def declared(cell: Cell, lock: Lock, image: str) -> dict[str, object]:
 
     row = cell.row
     compiled = facts.compiled(row.tensorflow)
-    libraries = facts.libraries(row.cuda_set.cuda.split(".")[0], row.cuda_set.cudnn.split(".")[0])
+    libraries = facts.libraries(cell.cuda_set.cuda.split(".")[0], cell.cuda_set.cudnn.split(".")[0])
     told = verify.declared_for(
         cell, lock, compiled, libraries, image=image, environment=render.image_environment(lock)
     )

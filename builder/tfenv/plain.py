@@ -66,6 +66,8 @@ def _value(hint: Any, data: Any, where: str, check: Check | None) -> Any:
         if data not in args:
             raise ValueError(f"{where}: expected one of {', '.join(map(repr, args))}")
         return data
-    if origin in (Union, types.UnionType):
-        raise TypeError(f"{where}: no optional values")
+    if origin in (Union, types.UnionType):  # X | None and no other union
+        if data is None:
+            return None
+        hint = args[0]
     return from_plain(hint, data, check=check, where=where)

@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .facts import Compiled
-from .schema import BaseSpec, ExcludeSpec, RowSpec
-
-#: Kinds of base, and whether one can bring CUDA libraries itself.
-BRINGS_CUDA: Mapping[str, bool] = {"debian": False}
+from .model import CudaFrom
+from .schema import CudaSetSpec, DebianSpec, ExcludeSpec, NvidiaSpec, RowSpec
+from .versions import order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """One row x Python x base before it is accepted or refused."""
+    """One row x Python x base before it is accepted or refused.
+
+    Args:
+        cuda_set: what the row names for that base. cuda_from: where its libraries come from; empty for nowhere.
+        requirements: what the row itself asks for, without the CUDA set.
+    """
 
     row: RowSpec
     python: str
     base_name: str
-    base: BaseSpec
-    requirements: tuple[str, ...]
+    base: DebianSpec | NvidiaSpec
+    cuda_set: CudaSetSpec
+    cuda_from: CudaFrom | None
     facts: Compiled | str
     exclude: tuple[ExcludeSpec, ...] = ()
+
+
+def cuda_source(cuda_set: CudaSetSpec, base_name: str, base: DebianSpec | NvidiaSpec) -> CudaFrom | None:
+    """Where a cell's CUDA libraries come from: the image if it has them, else NVIDIA's wheels."""
+    if isinstance(base, NvidiaSpec):
+        image = cuda_set.images.get(base_name)
+        if image is None:
+            return None
+        if brings_cuda(image):
+            return "base"
+    return "wheels" if cuda_set.wheels else None
+
+
+def brings_cuda(image: str) -> bool:
+    """Whether an nvidia/cuda image has the CUDA libraries and cuDNN: those of the flavour ``base`` do not."""
+    return "cudnn" in image.partition(":")[2]
 
 
 def _excluded(of: Combination) -> str | None:
@@ -47,21 +68,25 @@ def _no_wheel(of: Combination) -> str | None:
 
 
 def _no_python(of: Combination) -> str | None:
-    if of.python in of.base.pythons:
+    offered = sorted({*own_pythons(of.base), *of.base.provided_pythons}, key=order)
+    if of.python in offered:
         return None
-    return f"{of.base_name} brings Python {', '.join(of.base.pythons)}, not {of.python}"
+    return f"{of.base_name} offers Python {', '.join(offered)}, not {of.python}"
+
+
+def own_pythons(base: DebianSpec | NvidiaSpec) -> tuple[str, ...]:
+    """The Pythons that are part of a base."""
+    return tuple(base.pythons) if isinstance(base, DebianSpec) else ()
 
 
 def _one_cuda_source(of: Combination) -> str | None:
-    asked = [text for text in of.requirements if asks_for_cuda(text)]
-    brought = of.base.cuda_from == "base" and BRINGS_CUDA[of.base.kind]
-    if brought and asked:
-        return f"two CUDA sources: {of.base_name} brings CUDA, and the row asks for {asked[0]} too"
-    if of.base.cuda_from == "base" and not brought:
-        return f"no CUDA source: {of.base_name} brings no CUDA; say cuda_from: wheels"
-    if not brought and not asked:
-        return "no CUDA source: the row asks for no CUDA wheels; add them to its cuda_wheels"
-    return None
+    asked = [text for text in of.row.requirements if asks_for_cuda(text)]
+    if of.cuda_from is not None:
+        return f"two CUDA sources: the row asks for {asked[0]} beside its CUDA set" if asked else None
+    name = f"cu{of.cuda_set.cuda}-cudnn{of.cuda_set.cudnn}"
+    if isinstance(of.base, NvidiaSpec):
+        return f"no CUDA source: {name} names no nvidia/cuda image for {of.base_name}"
+    return f"no CUDA source: {of.base_name} brings no CUDA, and there are no wheels of {name}"
 
 
 #: Asked in this order; the first reason is the one given.

@@ -17,18 +17,24 @@ from tfenv.errors import DriftError, UsageError
 if TYPE_CHECKING:
     import jinja2
 
-    from tfenv.model import Cell, Lock
+    from tfenv.model import BaseKind, Cell, Lock, Rule
 
 LABEL_PREFIX = "dev.tfenv"
+PARTS = "parts.j2"
+VENV = "/opt/tfenv/venv"
+PROVIDED = "/opt/tfenv/python"
 
 
-def template_version() -> str:
-    """sha256 over all that turns a lock into an image: the template files, and what else writes bytes."""
+@cache
+def template_version(kind: BaseKind) -> str:
+    """sha256 over all that turns a lock into an image on a kind of base: templates, and what else writes bytes."""
     from tfenv import buildx, rootfs
 
-    digest = hashlib.sha256(json.dumps([rootfs.recipe_version(), buildx.EXPORT]).encode())
+    recipe = rootfs.recipe_version() if kind == "debian" else ""
+    digest = hashlib.sha256(json.dumps([recipe, buildx.EXPORT]).encode())
     root = resources.templates_dir()
-    for path in sorted(root.rglob("*")):
+    own = [root / f"Dockerfile.{kind}.j2", root / PARTS, *(root / "tools").rglob("*")]
+    for path in sorted(own):
         if path.is_file() and "__pycache__" not in path.parts:
             data = path.read_bytes()
             digest.update(f"{path.relative_to(root).as_posix()}\0{len(data)}\0".encode())
@@ -72,15 +78,15 @@ def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dic
     return {
         "org.opencontainers.image.title": cell.name,
         "org.opencontainers.image.description": (
-            f"TensorFlow {row.tensorflow}, CUDA {row.cuda_set.cuda}, cuDNN {row.cuda_set.cudnn}, "
+            f"TensorFlow {row.tensorflow}, CUDA {cell.cuda_set.cuda}, cuDNN {cell.cuda_set.cudnn}, "
             f"Python {cell.python} on {cell.base.name}"
         ),
         "org.opencontainers.image.version": row.tensorflow,
         "org.opencontainers.image.created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
         f"{LABEL_PREFIX}.cell": cell.name,
         f"{LABEL_PREFIX}.tensorflow": row.tensorflow,
-        f"{LABEL_PREFIX}.cuda": row.cuda_set.cuda,
-        f"{LABEL_PREFIX}.cudnn": row.cuda_set.cudnn,
+        f"{LABEL_PREFIX}.cuda": cell.cuda_set.cuda,
+        f"{LABEL_PREFIX}.cudnn": cell.cuda_set.cudnn,
         f"{LABEL_PREFIX}.python": cell.python,
         f"{LABEL_PREFIX}.cuda-from": lock.cuda_from,
         f"{LABEL_PREFIX}.lock": f"sha256:{lock_hash}",
@@ -88,11 +94,15 @@ def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dic
     }
 
 
-def _trim_arguments(lock: Lock) -> str:
-    words = [rule.what for rule in lock.trim]
-    if lock.keep:
-        words += ["--keep", *(rule.what for rule in lock.keep)]
-    return "".join(f" \\\n      {shlex.quote(word)}" for word in words)
+def _trim_arguments(lock: Lock, *, cuda: bool) -> str:
+    """Of NVIDIA's wheels or of all others: so that what one row leaves out does not fork a shared layer."""
+
+    def words(rules: tuple[Rule, ...]) -> list[str]:
+        return [rule.what for rule in rules if rule.what.startswith("nvidia/") == cuda]
+
+    kept = words(lock.keep)
+    found = [*words(lock.trim), *(["--keep", *kept] if kept else [])]
+    return "".join(f" \\\n      {shlex.quote(word)}" for word in found)
 
 
 def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
@@ -104,15 +114,23 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
     from tfenv import lockfile
 
     template = _environment().get_template(f"Dockerfile.{cell.base.kind}.j2")
+    python = f"python{cell.python}" if lock.interpreter is None else f"{PROVIDED}/bin/python{cell.python}"
     dockerfile = template.render(
         cell=cell,
         lock=lock,
+        python=python,
+        python_epoch=_unix(lock.interpreter.released) if lock.interpreter else 0,
         environment=image_environment(lock),
-        labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked),
-        site_packages=f"/opt/tfenv/venv/lib/python{cell.python}/site-packages",
-        trim_arguments=_trim_arguments(lock),
+        labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked and lock.complete),
+        site_packages=f"{VENV}/lib/python{cell.python}/site-packages",
+        trim_cuda=_trim_arguments(lock, cuda=True),
+        trim_python=_trim_arguments(lock, cuda=False),
     )
     return {"Dockerfile": dockerfile, "requirements.lock": lockfile.requirements_lock(lock)}
+
+
+def _unix(time: str) -> int:
+    return int(datetime.fromisoformat(time.removesuffix("Z") + "+00:00").timestamp())
 
 
 def drift(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
@@ -133,7 +151,7 @@ def require_current_template(cell: Cell, lock: Lock) -> None:
     Raises:
         UsageError: the lock names another template version.
     """
-    if lock.template != template_version():
+    if lock.template != template_version(cell.base.kind):
         raise UsageError(
             f"the lock of {cell.name} was made for another version of the templates",
             remedy=f"type: tfenv lock {cell.name}   (keeps every pin, follows the templates)",

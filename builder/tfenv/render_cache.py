@@ -18,7 +18,7 @@ from tfenv.render import template_version
 def files_key(cell: Cell, lock: Callable[[], bytes], *, code: Callable[[], str] = code_version) -> str | None:
     """Hash of all that decides a cell's files; None where ``lock``, which reads the lock's file, cannot."""
     try:
-        told = json.dumps([template_version(), to_plain(cell)])
+        told = json.dumps([template_version(cell.base.kind), to_plain(cell)])
         return hash_of(b"files", code().encode(), told.encode(), lock())
     except OSError:
         return None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tfenv.errors import IntegrityError
 
-# Debian >= 12 is merged-/usr: the top-level folders are links (https://wiki.debian.org/UsrMerge).
+# Merged /usr: the top-level folders are links, the only layout from Debian 12 on, and the default before.
 _MERGED = ("bin", "sbin", "lib", "lib64")
 # The same files that tools/bootstrap.sh tells dpkg to leave out.
 _LEFT_OUT = re.compile(

@@ -7,6 +7,7 @@ end an instruction of a Dockerfile or a word of a shell: values go from here int
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -31,6 +32,9 @@ _REQUIREMENT = (
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?"
     rf"({_CLAUSE}(,{_CLAUSE}){{0,5}})?$"
 )
+_GLIBC = r"^2\.[0-9]{1,3}$"
+_IMAGE = r"^[a-z0-9]+([._/-][a-z0-9]+){0,8}:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$"
+_SONAME = r"^lib[A-Za-z0-9_]+\.so(\.[0-9]{1,4}){0,4}$"
 _WHEEL = r"^[a-z0-9]+(-[a-z0-9]+){0,8}$"
 _GLOB = r"^[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*(/[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*)*$"
 # Control, line-separating, invisible and direction-changing characters, and what a shell expands.
@@ -49,6 +53,9 @@ EXPECTED = {
     _PACKAGE: "a Debian package name such as libstdc++6",
     _TIME: "a time in UTC such as 2024-03-20T00:00:00Z",
     _REQUIREMENT: 'a requirement without spaces such as "tensorflow[and-cuda]==2.15.1"',
+    _GLIBC: "a version of the GNU C library such as 2.35",
+    _IMAGE: "an image with a tag, such as nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, and best its digest",
+    _SONAME: "the soname of a library such as libcupti.so.11.2",
     _WHEEL: "a normalised distribution name such as nvidia-nccl-cu12",
     _GLOB: "a relative path or glob such as nvidia/*/include/**",
     _REASON: "a reason in plain words, on one line, of 10 to 400 characters, without double quotes, "
@@ -74,6 +81,9 @@ CudaSetName = Annotated[str, _text(_CUDA_SET)]
 Time = Annotated[str, _text(_TIME), AfterValidator(_calendar)]
 Requirement = Annotated[str, _text(_REQUIREMENT)]
 Reason = Annotated[str, _text(_REASON)]
+Package = Annotated[str, _text(_PACKAGE)]
+Image = Annotated[str, _text(_IMAGE)]
+Soname = Annotated[str, _text(_SONAME)]
 
 
 class _Strict(BaseModel):
@@ -106,18 +116,50 @@ class Defaults(_Strict):
 
 
 class BaseSpec(_Strict):
-    """What images start from."""
+    """What images start from.
+
+    A Python that neither ``pythons`` nor ``provided_pythons`` names is not offered on the base.
+    """
+
+    provided_pythons: list[Python] = Field(
+        default_factory=list,
+        description="Python versions taken from the provider in builder/tfenv/facts/pythons.json.",
+    )
+
+
+class DebianSpec(BaseSpec):
+    """A base bootstrapped from Debian packages; CUDA comes from NVIDIA's wheels."""
 
     kind: Literal["debian"] = Field(description="debian: bootstrapped from Debian packages.")
     suite: Annotated[str, _text(_SUITE)] = Field(description="Code name of the release.")
-    pythons: list[Python] = Field(min_length=1, description="Python versions the base brings.")
-    cuda_from: Literal["base", "wheels"] = Field(
-        description="The one source of CUDA libraries for cells on this base."
+    pythons: dict[Python, list[Package]] = Field(
+        default_factory=dict, description="Python versions the base brings, and by which packages."
     )
     epoch: Time = Field(description="Files of the base layer are never dated later than this.")
-    packages: list[Annotated[str, _text(_PACKAGE)]] = Field(
+    packages: list[Package] = Field(
         min_length=1, description="Debian packages wanted beside the essential ones."
     )
+
+
+class NvidiaSpec(BaseSpec):
+    """An Ubuntu of the nvidia/cuda images; a CUDA set says which image, and so whether it brings CUDA."""
+
+    kind: Literal["nvidia"] = Field(description="nvidia: an nvidia/cuda image of this Ubuntu.")
+    glibc: Annotated[str, _text(_GLIBC)] = Field(
+        description="The base's C library, which decides what wheels run on it, e.g. 2.35."
+    )
+
+
+#: Every kind of base, and its shape.
+BASE_KINDS: Mapping[str, type[BaseSpec]] = {"debian": DebianSpec, "nvidia": NvidiaSpec}
+
+
+class LinkSpec(_Strict):
+    """A second name for a library, and why."""
+
+    name: Soname = Field(description="The name that is opened, e.g. libcupti.so.11.2.")
+    target: Soname = Field(description="The soname that exists, e.g. libcupti.so.11.8.")
+    why: Reason = Field(description="Why the name is needed and the target serves.")
 
 
 class CudaSetSpec(_Strict):
@@ -125,7 +167,22 @@ class CudaSetSpec(_Strict):
 
     cuda: Version = Field(description="CUDA version, e.g. 12.2.")
     cudnn: Version = Field(description="cuDNN version, e.g. 8.9.")
-    epoch: Time = Field(description="Creation time of the images and upper bound of file times.")
+    epoch: Time = Field(
+        description="Upper bound of the layer's file times; no wheel of the set is newer than this."
+    )
+    wheels: list[Requirement] = Field(
+        default_factory=list,
+        description="NVIDIA's wheels, pinned, for bases that bring no CUDA. None: there are none.",
+    )
+    images: dict[BaseName, Image] = Field(
+        default_factory=dict,
+        description="The nvidia/cuda image by base, with @sha256:... where its digest is known.",
+    )
+    tools: list[Requirement] = Field(
+        default_factory=list,
+        description="Pinned wheels of what images with CUDA libraries lack: ptxas, libdevice, CUPTI.",
+    )
+    links: list[LinkSpec] = Field(default_factory=list, description="Second names of libraries.")
     without: list[WheelRule] = Field(
         default_factory=list, description="Wheels of the set that nothing loads."
     )
@@ -135,7 +192,14 @@ class RowSpec(_Strict):
     """One TensorFlow release with the CUDA and cuDNN that it was compiled for."""
 
     tensorflow: Release = Field(description="The release, e.g. 2.15.1.")
-    cuda_set: CudaSetName = Field(description="One of cuda_sets; must be what it was compiled for.")
+    cuda_set: CudaSetName = Field(description="One of cuda_sets: the libraries in the image.")
+    cuda_set_on: dict[BaseName, CudaSetName] = Field(
+        default_factory=dict, description="Other libraries on some of the bases."
+    )
+    other_libraries: Reason | None = Field(
+        default=None,
+        description="Why libraries serve that are newer than what the release was compiled for.",
+    )
     pythons: list[Python] = Field(min_length=1, description="Pythons to cross with the bases.")
     bases: list[BaseName] = Field(min_length=1, description="Bases to cross with the Pythons.")
     default_base: BaseName | None = Field(
@@ -150,12 +214,8 @@ class RowSpec(_Strict):
         "the release's upload.",
     )
     requirements: list[Requirement] = Field(
-        min_length=1, description="What is asked of the resolver, TensorFlow included."
-    )
-    cuda_wheels: list[Requirement] = Field(
         default_factory=list,
-        description="Asked too, or instead of a requirement of the same name, on bases whose "
-        "cuda_from is wheels.",
+        description="What is asked of the resolver beside TensorFlow, the CUDA set and pip.",
     )
     trim: list[FileRule] = Field(
         default_factory=list, description="Files left out, beside those of the whole matrix."
@@ -181,7 +241,9 @@ class MatrixSpec(_Strict):
         description="Image repository, the part of an image's name before the colon."
     )
     defaults: Defaults = Field(description="What short tags mean.")
-    bases: dict[BaseName, BaseSpec] = Field(min_length=1, description="What images start from.")
+    bases: dict[BaseName, Annotated[DebianSpec | NvidiaSpec, Field(discriminator="kind")]] = Field(
+        min_length=1, description="What images start from."
+    )
     cuda_sets: dict[CudaSetName, CudaSetSpec] = Field(
         min_length=1, description="CUDA and cuDNN libraries, by cu<CUDA>-cudnn<cuDNN>."
     )

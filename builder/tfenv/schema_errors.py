@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .schema import EXPECTED, MatrixSpec
+from .schema import BASE_KINDS, EXPECTED, MatrixSpec
 from .yamlfile import OF_KEY, Document, Location, Problem, describe, failure
 
 _REMEDY = "correct matrix.yaml; an editor that knows matrix.schema.json completes and checks it"
@@ -60,9 +60,9 @@ def dotted(where: Location) -> str:
 
 def _problem(document: Document, details: Any) -> Problem:
     kind = details["type"]
-    where: Location = tuple(details["loc"])
+    where: Location = _in_file(tuple(details["loc"]))
     if kind == "extra_forbidden":
-        return _unknown_key(document, where)
+        return _unknown_key(document, where, _model_at(tuple(details["loc"])[:-1]))
     if kind == "missing":
         message = f"{dotted(where[:-1])}: found no {where[-1]}; expected one"
     else:
@@ -70,8 +70,19 @@ def _problem(document: Document, details: Any) -> Problem:
     return Problem(*document.at(where), message)
 
 
+def _in_file(where: Location) -> Location:
+    """A place as the file has it: pydantic puts a base's kind after its name."""
+    if where[:1] == ("bases",) and len(where) > 2 and where[2] in BASE_KINDS:
+        return (*where[:2], *where[3:])
+    return where
+
+
 def _expected(details: Any) -> str:
     kind, context = details["type"], details.get("ctx", {})
+    if kind == "union_tag_invalid":
+        return f"the kind {' or '.join(BASE_KINDS)}"
+    if kind == "union_tag_not_found":
+        return f"a mapping with a kind: {' or '.join(BASE_KINDS)}"
     if kind == "string_pattern_mismatch":
         return EXPECTED[context["pattern"]]
     if kind == "literal_error":
@@ -81,9 +92,8 @@ def _expected(details: Any) -> str:
     return _KINDS.get(kind, str(details["msg"]))
 
 
-def _unknown_key(document: Document, where: Location) -> Problem:
+def _unknown_key(document: Document, where: Location, model: type[BaseModel]) -> Problem:
     line, column = document.at((*where, OF_KEY))
-    model = _model_at(where[:-1])
     key = str(where[-1])
     near = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.5)
     hint = f'"{near[0]}" (did you mean it?)' if near else f"one of {_names(model)}"
@@ -95,7 +105,9 @@ def _model_at(where: Location) -> type[BaseModel]:
     """The model that describes the mapping at a place of the file."""
     current: Any = MatrixSpec
     for part in where:
-        if isinstance(current, type) and issubclass(current, BaseModel):
+        if part in BASE_KINDS and not isinstance(current, type):
+            current = BASE_KINDS[str(part)]
+        elif isinstance(current, type) and issubclass(current, BaseModel):
             current = current.model_fields[str(part)].annotation
         else:
             current = get_args(current)[-1]  # the values of a dict, the items of a list

@@ -54,7 +54,7 @@ def dated(alias: str, day: date) -> str:
 def _names(cell: Cell) -> Iterator[str]:
     """The aliases that fit a cell, most specific first."""
     release = cell.row.tensorflow
-    cuda = f"-cu{major(cell.row.cuda_set.cuda)}"
+    cuda = f"-cu{major(cell.cuda_set.cuda)}"
     heads = [release + cuda, release]
     if is_final(release):
         heads += [minor(release) + cuda, minor(release), "latest"]

@@ -17,6 +17,9 @@ from tfenv.index import IndexSettings, redact
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
+# The newest C library that `--python-platform` of uv 0.9 to 0.13 knows; what runs there runs on newer ones.
+_NEWEST_GLIBC = 40
+
 # What uv says when the network, not the request, is the problem.
 _NETWORK_SIGNS = (
     "error sending request",
@@ -46,6 +49,12 @@ def uv_version(uv: str, run: Run = subprocess.run) -> str:
     if done.returncode or not match:
         raise NotReadyError(f"{uv} is no uv", remedy="unset TFENV_UV, or point it to a uv binary")
     return match[1]
+
+
+def platform_for(glibc: str) -> str:
+    """uv's name of a platform with this C library: ``2.36`` -> ``x86_64-manylinux_2_36``."""
+    major, minor = glibc.split(".")
+    return f"x86_64-manylinux_{major}_{min(int(minor), _NEWEST_GLIBC)}"
 
 
 def compile_pylock(

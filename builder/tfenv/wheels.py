@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -28,6 +28,7 @@ def resolve_wheels(
     python: str,
     platform: str = DEFAULT_PLATFORM,
     exclude_newer: str,
+    exempt: Iterable[str] = (),
     without: Iterable[str] = (),
     index: IndexSettings,
     uv: str,
@@ -42,6 +43,7 @@ def resolve_wheels(
         python: ``3.11``; platform: ``<architecture>-manylinux_<glibc>``.
         exclude_newer: RFC 3339; wheels uploaded later do not exist. The uv that installs is
             of today and exempt.
+        exempt: pinned requirements whose wheels may be of any day.
         without: names of packages not to install.
         measure: (size in bytes, sha256) of a URL, for indexes that do not tell.
 
@@ -52,7 +54,7 @@ def resolve_wheels(
         requirements,
         python=python,
         platform=platform,
-        options=("--exclude-newer", exclude_newer),
+        options=("--exclude-newer", exclude_newer, *_exempting(exempt)),
         overrides=[f"{name} ; python_version < '0'" for name in sorted(without)],
         index=index,
         uv=uv,
@@ -74,6 +76,11 @@ def resolve_wheels(
     chosen += [_choose(p, tags, "tool", measure) for p in tool.get("packages", [])]
     wheels = tuple(sorted((wheel for wheel, _ in chosen), key=lambda w: (w.name, w.layer)))
     return wheels, {wheel.sha256: urls for wheel, urls in chosen}
+
+
+def _exempting(requirements: Iterable[str]) -> Iterator[str]:
+    for text in requirements:
+        yield from ("--exclude-newer-package", f"{text.partition('==')[0]}=false")
 
 
 def layer_of(name: str) -> Layer:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Turns an unpacked essential set into a configured Debian system, from the .debs in /run/debs alone.
-# usage: bootstrap.sh PYTHON_VERSION EPOCH
+# usage: bootstrap.sh PYTHON_VERSION EPOCH; the version is empty where the packages bring no Python
 # The result is in /layer: the whole root file system, no file in it newer than EPOCH.
 set -eu
 python=$1 epoch=$2
@@ -35,9 +35,11 @@ test -z "$(dpkg --audit)"
 cp /usr/share/doc/apt/examples/sources.list /etc/apt/sources.list
 rm -rf /usr/share/doc/apt/examples /usr/sbin/policy-rc.d
 
-find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} +
-/bin/sh /run/tools/compile.sh "python$python" "/usr/lib/python$python"
-[ -e /usr/bin/python3 ] || ln -s "python$python" /usr/bin/python3
+if [ -n "$python" ]; then
+    find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} +
+    /bin/sh /run/tools/compile.sh "python$python" "/usr/lib/python$python"
+    [ -e /usr/bin/python3 ] || ln -s "python$python" /usr/bin/python3
+fi
 
 # What differs from one build to the next: caches, logs and backups.
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/* /var/cache/ldconfig/aux-cache \

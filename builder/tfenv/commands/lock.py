@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 import click
 
 from tfenv.commands._common import cells_arguments, each, emit, json_option
-from tfenv.model import Cell
+from tfenv.model import Cell, Lock
 
 
 @click.command("lock")
 @cells_arguments
 @click.option(
     "--upgrade",
-    type=click.Choice(["all", "wheels", "debian"]),
-    help="Resolve these anew. Without it, what is locked stays as it is.",
+    type=click.Choice(["all", "wheels", "debian", "python", "base"]),
+    help="Resolve these anew (base: ask the registry for an image's digest). Without it, what is locked stays.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; fail if the lock is missing or would change.")
 @json_option
@@ -27,25 +28,36 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
     """
     from tfenv.console import Console
     from tfenv.errors import DriftError
-    from tfenv.lock import host_resolvers, make_lock, write_lock
+    from tfenv.lock import UPGRADES, Upgrade, host_resolvers, make_lock, once_each, write_lock
     from tfenv.lockfile import lock_hash
+    from tfenv.parallel import ahead
     from tfenv.render import template_version
     from tfenv.workspace import here
 
     workspace, console = here(), Console()
-    wanted = {"wheels", "debian"} if upgrade == "all" else {upgrade} if upgrade else set()
+    wanted: set[Upgrade] = (
+        set(UPGRADES) if upgrade == "all" else {cast("Upgrade", upgrade)} if upgrade else set()
+    )
+    resolvers = once_each(host_resolvers(os.environ))
 
-    def one(cell: Cell) -> int:
+    def resolve(cell: Cell) -> tuple[Lock | None, Lock]:
         previous = workspace.find_lock(cell)
         if previous is None or wanted:
             console.note(f"{cell.name}: resolving {', '.join(sorted(wanted) or ['everything'])}")
         lock = make_lock(
             cell,
             previous,
-            wanted,  # type: ignore[arg-type]
-            template_version=template_version(),
-            resolvers=host_resolvers(os.environ),
+            wanted,
+            template_version=template_version(cell.base.kind),
+            resolvers=resolvers,
         )
+        return previous, lock
+
+    chosen = workspace.cells(cells, every=every)
+    result = ahead(resolve, chosen)
+
+    def one(cell: Cell) -> int:
+        previous, lock = result(cell)
         changed = lock != previous
         if check and changed:
             raise DriftError(
@@ -61,6 +73,7 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
             "exclude_newer": lock.exclude_newer,
             "wheels": len(lock.wheels),
             "debian": len(lock.debian),
+            "complete": lock.complete,
             "bytes": sum(w.size for w in lock.wheels) + sum(p.size for p in lock.debian),
         }
         state = "locked" if changed else "unchanged"
@@ -68,7 +81,9 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
             f"{cell.name}: {state}, {told['wheels']} wheels (none newer than {lock.exclude_newer}), "
             f"{told['debian']} Debian packages, {lock_hash(lock)[:12]}"
         )
+        if not lock.complete:
+            text += f"\n  the digest of {lock.base_image} is not known: tfenv lock {cell.name} --upgrade base"
         emit(told, as_json=as_json, text=text)
         return 0
 
-    return each(workspace.cells(cells, every=every), lambda c: c.name, one, console, as_json=as_json)
+    return each(chosen, lambda c: c.name, one, console, as_json=as_json)

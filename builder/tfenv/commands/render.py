@@ -33,7 +33,7 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         if check:
             from tfenv.lock import require_current
 
-            require_current(cell, workspace.lock(cell), render.template_version())
+            require_current(cell, workspace.lock(cell), render.template_version(cell.base.kind))
             render.raise_drift({cell.name: changed})
         elif changed:
             write_all(workspace.folder(cell), {name: files[name] for name in changed})

@@ -45,8 +45,8 @@ def declared_for(
         "image": image,
         "tensorflow": cell.row.tensorflow,
         "python": cell.python,
-        "cuda": cell.row.cuda_set.cuda,
-        "cudnn": cell.row.cuda_set.cudnn,
+        "cuda": cell.cuda_set.cuda,
+        "cudnn": cell.cuda_set.cudnn,
         "compiled": {
             "cuda": compiled.cuda,
             "cudnn": compiled.cudnn,
