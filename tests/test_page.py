@@ -17,7 +17,7 @@ from tfenv import cli, compat, digest, page, report
 from tfenv.digest import Digest
 from tfenv.errors import EXIT_FAILED, EXIT_USAGE, IntegrityError, UsageError
 from tfenv.files import LOCK_NAME
-from tfenv.lockfile import lock_hash
+from tfenv.lockfile import dump_lock, lock_hash, read_lock
 from tfenv.page import Answer, Entry, Gpu, Page, Refused, answers, gpus, judging
 from tfenv.page.html import data
 from tfenv.report import Check, Host, Report
@@ -47,8 +47,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def record(folder: Path, *, lock: str | None = None) -> None:
-    from tfenv.lockfile import read_lock
-
     of = Digest(
         inputs="a" * 64,
         lock=lock or lock_hash(read_lock(folder / LOCK_NAME)),
@@ -99,6 +97,16 @@ def test_a_digest_of_another_lock_does_not_count(folder: Path) -> None:
     found = page.standing(folder)
     assert (found.kind, found.digest, found.proofs) == ("locked", "", ())
     assert found.sentences == ("The digest that is recorded is of another lock.",)
+
+
+def test_a_lock_that_does_not_know_its_base_gives_no_image_to_count(folder: Path) -> None:
+    of = read_lock(folder / LOCK_NAME)
+    (folder / LOCK_NAME).write_text(dump_lock(replace(of, base_image="nvidia/cuda:12.2.2", base_digest="")))
+    record(folder)
+    reported(folder)
+    found = page.standing(folder)
+    assert (found.kind, found.proofs) == ("partly", ())
+    assert found.sentences == ("The digest of nvidia/cuda:12.2.2 is not known yet.",)
 
 
 def test_a_pass_on_a_gpu_is_verified_and_says_where_and_when(folder: Path) -> None:
@@ -374,6 +382,14 @@ def test_gpus_are_known_by_the_name_of_their_driver() -> None:
 def test_kinds_are_named_only_where_not_all_are_meant() -> None:
     every = (*pages.GPUS, Gpu(compute_capability="3.0", architecture="Kepler"))
     assert gpus.labels(pages.GPUS[:2], every) == (("6.1", "Pascal"),)
+    assert gpus.labels(every[2:], every) == (
+        ("8.0", "Ampere"),
+        ("9.0", "Hopper"),
+        ("12.0", "Blackwell"),
+        ("3.0", "Kepler"),
+    )
+    twice = (every[2], replace(every[2], compute_capability="8.6"))
+    assert gpus.labels(twice, twice) == (("8.0, 8.6", "Ampere"),)
     assert gpus.labels(pages.GPUS[1:3], every) == (("6.1", "Pascal (data-centre)"), ("8.0", "Ampere"))
     assert every[-1].shown == ("compute capability 3.0",)
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
+import browsers
 import pages
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from tfenv.page import to_html
 from tfenv.page.words import ANSWERS, STANDINGS
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).resolve().parent.parent
 CELL = "2.15.1-cu12.2-cudnn8.9-py3.11-debian12"
 COUNT = len(pages.RELEASES) * len(pages.BASES) * (len(pages.PYTHONS) - 1)
 BEFORE_2_8 = 4 * len(pages.BASES) * (len(pages.PYTHONS) - 1)
@@ -23,23 +22,10 @@ BEFORE_2_8 = 4 * len(pages.BASES) * (len(pages.PYTHONS) - 1)
 Open = Callable[..., Page]
 
 
-def find_browser() -> str:
-    """The browser that scripts/setup finds or installs; without one the tests fail, they do not skip."""
-    done = subprocess.run(
-        ["bash", "-c", ". scripts/lib/common.sh; find_browser"], cwd=ROOT, capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.fail("there is no browser to test the page in; type: sudo scripts/setup browser")
-    return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # The page is our own; inside containers the sandbox cannot be had.
-        made = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+    with browsers.browser() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +76,12 @@ def states(page: Page) -> dict[str, int]:
 
 def cell(page: Page, name: str = CELL) -> Any:
     return page.locator(f'[id="{name}"]')
+
+
+def test_without_a_browser_the_tests_fail_and_say_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: subprocess.CompletedProcess([], 1, "", ""))
+    with pytest.raises(LookupError, match="scripts/setup browser"):
+        browsers.find_browser()
 
 
 # ---- picking

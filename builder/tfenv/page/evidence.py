@@ -15,7 +15,7 @@ from tfenv.report import Report
 from tfenv.verify import NO_GPU
 
 #: From the strongest claim to the weakest; ``failed`` is a claim too.
-Kind = Literal["verified", "failed", "checked", "built", "locked", "open"]
+Kind = Literal["verified", "failed", "checked", "built", "locked", "partly", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def standing(folder: Path) -> Standing:
         return Standing(kind="open")
     lock, recorded = read_lock(folder / LOCK_NAME), digest.read(folder)
     if not lock.complete:
-        return Standing(kind="locked", note=f"The digest of {lock.base_image} is not in the lock.")
+        return Standing(kind="partly", note=f"The digest of {lock.base_image} is not known yet.")
     if recorded is None:
         return Standing(kind="locked")
     if recorded.lock != lock_hash(lock):

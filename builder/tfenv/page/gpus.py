@@ -64,12 +64,16 @@ def by_capability(gpus: Iterable[Gpu]) -> tuple[tuple[Gpu, ...], ...]:
 
 
 def labels(gpus: Iterable[Gpu], every: Iterable[Gpu]) -> tuple[tuple[str, str], ...]:
-    """How to name some of all GPUs: compute capability, architecture and, if not all are meant, the kinds."""
+    """How to name some of all GPUs.
+
+    Returns:
+        Compute capabilities, as in ``3.5, 3.7``; architecture and, if not all are meant, the kinds.
+    """
     all_kinds = {same[0].compute_capability: len(same) for same in by_capability(every)}
-    made = []
+    made: dict[str, list[str]] = {}
     for same in by_capability(gpus):
         first = same[0]
         some = len(same) < all_kinds[first.compute_capability]
         kinds = f" ({', '.join(gpu.kind for gpu in same)})" if some else ""
-        made.append((first.compute_capability, first.architecture + kinds))
-    return tuple(made)
+        made.setdefault(first.architecture + kinds, []).append(first.compute_capability)
+    return tuple((", ".join(capabilities), words) for words, capabilities in made.items())

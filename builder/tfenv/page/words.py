@@ -27,6 +27,7 @@ STANDINGS: Mapping[Kind, Sign] = {
     "checked": Sign(colour="grey", sign="○", words="built, no GPU yet"),
     "built": Sign(colour="grey", sign="○", words="built, not verified"),
     "locked": Sign(colour="grey", sign="○", words="locked, not built"),
+    "partly": Sign(colour="grey", sign="○", words="locked, but for its base"),
     "open": Sign(colour="grey", sign="○", words="not locked yet"),
 }
 
