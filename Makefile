@@ -45,9 +45,11 @@ lint: env ## check style, types, Dockerfiles, workflows, and that regenerating c
 	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
 	@$(BIN)/tfenv lock --all --check
 	@$(BIN)/tfenv render --check
+	@$(BIN)/tfenv page --check
 
-render: env ## write the Dockerfiles again from matrix.yaml, the locks and the templates
+render: env ## write the Dockerfiles and the matrix page again from matrix.yaml, the facts, locks, reports and templates
 	@$(BIN)/tfenv render
+	@$(BIN)/tfenv page
 
 lock: env ## resolve CELL again and rewrite its lock
 	@$(BIN)/tfenv lock '$(CELL)'

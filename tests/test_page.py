@@ -507,7 +507,7 @@ def test_a_picture_leads_to_the_page(made: Page) -> None:
 
 def test_what_is_around_the_markers_stays() -> None:
     text = f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n"
-    assert page.replace_between(text, "new\n") == f"before\n{page.BEGIN}\nnew\n{page.END}\nafter\n"
+    assert page.replace_between(text, "new\n") == f"before\n{page.BEGIN}\n\nnew\n\n{page.END}\nafter\n"
 
 
 @pytest.mark.parametrize(

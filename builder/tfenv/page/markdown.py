@@ -86,4 +86,4 @@ def replace_between(text: str, table: str) -> str:
             remedy=f"put these two lines where the table belongs:\n{BEGIN}\n{END}",
         )
     before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{table}{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}\n\n{table}\n{END}{rest.split(END)[1]}"
