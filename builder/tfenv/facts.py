@@ -167,9 +167,12 @@ def requires(tensorflow: str) -> tuple[str, ...]:
     Raises:
         UsageError: nothing is known of that release.
     """
+    from packaging.requirements import Requirement
+
     entry(tensorflow)
     audited = json.loads((facts_dir() / "wheels" / "tensorflow.json").read_text(encoding="utf-8"))
-    return tuple(audited["releases"][tensorflow]["read"]["requires"])
+    lines = audited["releases"][tensorflow]["read"]["requires"]
+    return tuple(sorted(str(Requirement(line)) for line in lines))
 
 
 def libraries(cuda_major: str, cudnn_major: str) -> tuple[Library, ...]:

@@ -44,8 +44,7 @@ def load(facts: Path) -> dict[str, Any]:
 def write(facts: Path, releases: Mapping[str, Any]) -> bool:
     """Write both files; whether anything changed. Same input, same bytes."""
     kept = {version: releases[version] for version in sorted(releases, key=order)}
-    known = {version: facts_of(entry) for version, entry in kept.items() if entry["wheels"]}
-    wanted = {facts: _lines(known), wheels_file(facts): _audit(kept)}
+    wanted = {facts: facts_text(kept), wheels_file(facts): _audit(kept)}
     changed = {path: text for path, text in wanted.items() if _text(path) != text}
     for path, text in changed.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,10 +52,11 @@ def write(facts: Path, releases: Mapping[str, Any]) -> bool:
     return bool(changed)
 
 
-def _lines(releases: Mapping[str, Any]) -> str:
-    """One line per fact: small enough to load at every start, and a diff says what changed."""
+def facts_text(kept: Mapping[str, Any]) -> str:
+    """The facts file for what is kept, one line per fact, so that a diff says what changed."""
     blocks = []
-    for version, entry in releases.items():
+    known = {version: facts_of(entry) for version, entry in kept.items() if entry["wheels"]}
+    for version, entry in known.items():
         facts = [f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in entry.items() if k != "source"]
         sources = [f"      {json.dumps(k)}: {json.dumps(v)}" for k, v in entry["source"].items()]
         source = '    "source": {\n' + ",\n".join(sources) + "\n    }"

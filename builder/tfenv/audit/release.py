@@ -62,7 +62,7 @@ def facts_of(kept: Mapping[str, Any]) -> dict[str, Any]:
         "released": min(times, default=""),
         "prerelease": kept["prerelease"],
         "yanked": "; ".join(yanked),
-        "pythons": sorted({wheel["python"] for wheel in wheels}, key=order),
+        "pythons": sorted({wheel["python"] for wheel in wheels if wheel["python"]}, key=order),
     }
     source = {
         "released": "upload time that the package index gives for the first of the release's wheels",
@@ -79,7 +79,8 @@ def facts_of(kept: Mapping[str, Any]) -> dict[str, Any]:
     if libraries:
         found, how_found = kernel_facts(libraries)
         facts |= found
-        source |= {name: f"wheel for Python {_python_of(kept)}: {how}" for name, how in how_found.items()}
+        where = f"wheel for Python {python}" if (python := _python_of(kept)) else "libraries"
+        source |= {name: f"{where}: {how}" for name, how in how_found.items()}
     return {**facts, "source": source}
 
 
