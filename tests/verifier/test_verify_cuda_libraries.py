@@ -45,6 +45,7 @@ class Fake:
         ("nvrtc", Function(12, 2), (12, 2)),
         ("nvjitlink", Function(12, 5), (12, 5)),
         ("cupti", Function(20), (20,)),
+        ("nvshmem_host", Function(3, 2, 5), (3, 2, 5)),
         ("nccl", Function(21605), (2, 16, 5)),
         ("nccl", Function(2804), (2, 8, 4)),
         ("cudnn", Function(8904), (8, 9, 4)),

@@ -30,6 +30,9 @@ FULL: dict[str, Any] = {
     "env": {"NVIDIA_VISIBLE_DEVICES": "all"},
     "cuda_from": "wheels",
     "cuda_folders": ["/opt/tfenv/cuda"],
+    "unused": [{"what": "/usr/local/cuda-*/libcudart.so*", "why": "the image's own"}],
+    "absent": [{"what": "libcupti.so.11.2", "why": "nothing brings it"}],
+    "ptxas": "12.2.140",
     "record": {"exact": True},
     "keep": [{"what": "cffi/*.h", "why": "cffi compiles at run time"}],
     "something_new": 1,
@@ -42,6 +45,8 @@ def test_everything_is_read() -> None:
     assert (declared.compiled_cuda, declared.compiled_cudnn) == ("12.2", "8.9.4")
     assert (declared.compiled_nccl, declared.compiled_nccl_how) == ("2.16.5", "linked")
     assert declared.cuda_folders == ("/opt/tfenv/cuda",)
+    assert declared.unused == ("/usr/local/cuda-*/libcudart.so*",)
+    assert (declared.absent, declared.ptxas) == (("libcupti.so.11.2",), "12.2.140")
     assert declared.libraries[0].version == "12.2.140"
     assert declared.libraries[1].version == ""
     assert declared.env == {"NVIDIA_VISIBLE_DEVICES": "all"}

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tfenv_verify import loader
+from tfenv_verify import distributions, loader
 from tfenv_verify.checks import libraries
+from tfenv_verify.context import Context
 from tfenv_verify.declared import Declared, Library
 from tfenv_verify.library_probe import mapped_path, probe
 from tfenv_verify.protocol import Report
@@ -114,6 +115,75 @@ def test_a_copy_of_before_the_call_is_exempt_by_its_row() -> None:
     assert [f["severity"] for f in inspect(OURS, jit, SILENT).findings] == ["info"]
     newer = Declared(cell="c", cuda="12.3", compiled_cuda="12.3")
     assert "does not tell" in errors(inspect(newer, jit, SILENT))
+
+
+NO_DRIVER = {"path": "", "version": "", "trouble": "f returned error 35", "error": 35}
+
+
+def without_driver(tmp_path: Path, file: str, recorded: str | None, **more: Any) -> Report:
+    path = tmp_path / file
+    path.touch()
+    declared = Declared(cell="c", cuda="11.8", cudnn="8.6", compiled_cuda="11.2")
+    cudart = Library("cudart", "libcudart.so.11.0", "11.8.89", "nvidia-cuda-runtime-cu11")
+    report = Report()
+    answer = {**NO_DRIVER, "path": str(path), **more}
+    libraries.inspect(declared, "11.2", [cudart], report, lambda n, s: dict(answer), (), lambda p: recorded)
+    return report
+
+
+def test_a_runtime_that_needs_a_driver_to_tell_its_version_is_known_by_its_file(tmp_path: Path) -> None:
+    assert without_driver(tmp_path, "libcudart.so.11.0", "11.8.89").status == "pass"
+    assert without_driver(tmp_path, "libcudart.so.11.8.89", None).status == "pass"
+    assert "declares CUDA 11.8" in errors(without_driver(tmp_path, "libcudart.so.11.7.99", None))
+    assert "declares CUDA 11.8" in errors(without_driver(tmp_path, "libcudart.so.11.0", "11.7.99"))
+    assert "does not tell" in errors(without_driver(tmp_path, "libcudart.so.11.0", None))
+
+
+def test_another_error_than_the_missing_driver_is_none_to_work_around(tmp_path: Path) -> None:
+    report = without_driver(tmp_path, "libcudart.so.11.0", "11.8.89", error=999)
+    assert "does not tell" in errors(report)
+
+
+def test_a_file_is_of_the_wheel_whose_record_has_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "nvidia/lib/libcudart.so.11.0"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x")
+    info = tmp_path / "nvidia_cuda_runtime_cu11-11.8.89.dist-info"
+    info.mkdir()
+    right = "sha256=" + distributions.digest(str(file), "sha256")
+    monkeypatch.setattr(distributions, "site_folders", lambda: [str(tmp_path)])
+    (info / "RECORD").write_text(f"nvidia/lib/libcudart.so.11.0,{right},1\n")
+    assert distributions.version_by_record(str(file.resolve())) == "11.8.89"
+    (info / "RECORD").write_text("nvidia/lib/libcudart.so.11.0,sha256=AAAA,1\n")
+    assert distributions.version_by_record(str(file.resolve())) is None
+    assert distributions.version_by_record("/elsewhere/libcudart.so.11.0") is None
+
+
+@pytest.mark.parametrize(
+    ("how", "loaded", "status"),
+    [
+        ("loaded", "2.27.3", "pass"),
+        ("loaded", "2.30.7", "pass"),
+        ("loaded", "2.26.5", "fail"),
+        ("loaded", "3.0.1", "fail"),
+        ("linked", "2.26.5", "pass"),
+    ],
+)
+def test_a_loaded_nccl_is_not_older_than_compiled_with(how: str, loaded: str, status: str) -> None:
+    declared = Declared(cell="c", compiled_nccl="2.27.7", compiled_nccl_how=how)
+    assert inspect(declared, Library("nccl", "libnccl.so.2"), found(loaded)).status == status
+
+
+def test_what_an_image_is_declared_to_lack_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "open_in_clean_process", lambda name, soname: found("12.2"))
+    declared = Declared(cell="c", cuda="12.2", libraries=(CUDART,), absent=("libcupti.so.12",))
+    report = Report()
+    libraries.check(Context(declared), report)
+    assert report.status == "pass"
+    assert [f["severity"] for f in report.findings] == ["warning"]
+    assert "libcupti.so.12" in report.findings[0]["message"]
 
 
 def test_a_part_of_cudnn_without_a_call_is_exempt_but_not_one_that_does_not_fit() -> None:

@@ -71,6 +71,26 @@ def test_an_undeclared_one_must_not_be_older(tmp_path: Path, release: str, sever
     assert [f["severity"] for f in report.findings] == [severity]
 
 
+@pytest.mark.parametrize(
+    ("source", "release", "locked", "status"),
+    [
+        ("base", "11.8", "11.8.89", "pass"),  # no wheel of 11.2 exists
+        ("base", "11.2", "", "pass"),
+        ("base", "11.8", "", "fail"),  # nothing declares it
+        ("base", "11.8", "11.7.99", "fail"),
+        ("base", "11.1", "11.1.105", "fail"),
+        ("base", "12.2", "12.2.140", "fail"),
+        ("wheels", "11.8", "11.8.89", "fail"),
+    ],
+)
+def test_a_locked_ptxas_beside_an_image_may_be_newer(
+    tmp_path: Path, source: str, release: str, locked: str, status: str
+) -> None:
+    declared = Declared(cell="c", cuda="11.2", compiled_cuda="11.2", cuda_from=source, ptxas=locked)
+    report = inspect(toolkit(tmp_path / "cuda", release), declared=declared, compiled="11.2")
+    assert report.status == status
+
+
 def test_one_that_does_not_assemble_fails_with_its_words(tmp_path: Path) -> None:
     report = inspect(toolkit(tmp_path / "cuda", assembles=False))
     assert "does not assemble" in errors(report)

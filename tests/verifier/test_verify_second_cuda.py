@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from tfenv_verify.checks import second_cuda
+from tfenv_verify.declared import Declared, Library
 from tfenv_verify.protocol import Report
 
 
@@ -57,6 +58,52 @@ def test_similar_names_are_other_families(tmp_path: Path) -> None:
     )
     names += ("libcuda.so.1", "libnvrtc-builtins.so.12.2", "libnvrtc.so.12", "libcusolverMg.so.11")
     assert compare(*(library(tmp_path / name) for name in names)).status == "pass"
+
+
+def declared_with(tmp_path: Path, **more: tuple[str, ...]) -> Declared:
+    folders = more.pop("cuda_folders", (str(tmp_path / "opt"),))
+    library = Library("cudart", "libcudart.so.12")
+    return Declared(cell="c", libraries=(library,), cuda_folders=folders, **more)  # type: ignore[arg-type]
+
+
+def test_a_library_outside_of_the_declared_folders_is_a_second_cuda(tmp_path: Path) -> None:
+    inside, out = library(tmp_path / "opt/libcudart.so.12"), library(tmp_path / "usr/libnccl.so.2")
+    report = Report()
+    second_cuda.compare([inside, out], report, declared_with(tmp_path))
+    assert report.status == "fail" and report.findings[0]["evidence"] == out
+    fine = Report()
+    folders = (str(tmp_path / "opt"), str(tmp_path / "usr"))
+    second_cuda.compare([inside, out], fine, declared_with(tmp_path, cuda_folders=folders))
+    assert fine.status == "pass"
+
+
+def test_a_folder_that_only_begins_like_a_declared_one_is_another(tmp_path: Path) -> None:
+    report = Report()
+    second_cuda.compare([library(tmp_path / "opt-2/libnccl.so.2")], report, declared_with(tmp_path))
+    assert report.status == "fail"
+
+
+def test_the_images_own_runtime_may_stay_where_the_loader_takes_the_wheels(tmp_path: Path) -> None:
+    wheel = library(tmp_path / "opt/libcudart.so.12")
+    base = library(tmp_path / "cuda-12.3/lib/libcudart.so.12.3.101")
+    declared = declared_with(tmp_path, unused=(str(tmp_path / "cuda-*/libcudart.so*"),))
+    report = Report()
+    second_cuda.compare([wheel, base], report, declared, lambda name, soname: {"path": wheel})
+    assert report.status == "pass"
+    assert report.facts["unused"] == [base]
+    for answer in ({"path": base}, {"missing": "no such file"}):
+        wrong, given = Report(), dict(answer)
+        second_cuda.compare([wheel, base], wrong, declared, lambda name, soname: given)  # noqa: B023
+        assert wrong.status == "fail"
+        assert "is declared as unused" in wrong.findings[0]["message"]
+
+
+def test_only_what_is_declared_as_unused_may_stay(tmp_path: Path) -> None:
+    wheel = library(tmp_path / "opt/libcudart.so.12")
+    base = library(tmp_path / "cuda-12.3/lib/libcudart.so.12.3.101")
+    report = Report()
+    second_cuda.compare([wheel, base], report, declared_with(tmp_path), lambda n, s: {"path": wheel})
+    assert report.status == "fail"
 
 
 def test_the_loaders_list_is_read() -> None:

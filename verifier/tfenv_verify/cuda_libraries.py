@@ -61,6 +61,17 @@ def _two(symbol: str) -> Read:
     return read
 
 
+def _three(symbol: str) -> Read:
+    """``void f(int *major, int *minor, int *patch)``."""
+
+    def read(library: Any) -> tuple[int, ...]:
+        found = [ctypes.c_int(0) for _ in range(3)]
+        getattr(library, symbol)(*(ctypes.byref(number) for number in found))
+        return tuple(number.value for number in found)
+
+    return read
+
+
 def _returned(symbol: str, decode: Decode) -> Read:
     """``size_t f()``."""
 
@@ -102,9 +113,17 @@ def _nothing(_library: Any) -> tuple[int, ...]:
     return ()
 
 
+class CallError(OSError):
+    """A call that did not succeed, with its ``status``."""
+
+    def __init__(self, symbol: str, status: int) -> None:
+        super().__init__(f"{symbol} returned error {status}")
+        self.status = status
+
+
 def _succeed(symbol: str, status: int) -> None:
     if status != 0:
-        raise OSError(f"{symbol} returned error {status}")
+        raise CallError(symbol, status)
 
 
 @dataclass(frozen=True)
@@ -120,6 +139,7 @@ class Known:
         release: whether the number is a release; CUPTI's is only that of its interface.
         since: the first CUDA whose copy has the call; empty for all.
         silent: why no copy has such a call; ``read`` then gives nothing.
+        driverless: the error that the call gives where there is no driver, if some copy needs one.
     """
 
     name: str
@@ -130,6 +150,7 @@ class Known:
     release: bool = True
     since: str = ""
     silent: str = ""
+    driverless: int = 0
 
     def tells(self, cuda: str) -> bool:
         """Whether the copy of a CUDA ``major.minor`` has the call: of an unknown one it has to."""
@@ -165,6 +186,7 @@ KNOWN: tuple[Known, ...] = (
         {"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13"},
         "cudaRuntimeGetVersion",
         _pointed("cudaRuntimeGetVersion", _cuda),
+        driverless=35,  # cudaErrorInsufficientDriver, from CUDA 11; CUDA 12 asks no driver
     ),
     Known(
         "cublas",
@@ -242,6 +264,13 @@ KNOWN: tuple[Known, ...] = (
         {"11": "libnccl.so.2", "12": "libnccl.so.2", "13": "libnccl.so.2"},
         "ncclGetVersion",
         _pointed("ncclGetVersion", _nccl),
+        opened=False,
+    ),
+    Known(
+        "nvshmem_host",
+        {"12": "libnvshmem_host.so.3", "13": "libnvshmem_host.so.3"},
+        "nvshmemx_vendor_get_version_info",
+        _three("nvshmemx_vendor_get_version_info"),
         opened=False,
     ),
     # Its soname follows cuDNN's own major version, not CUDA's.

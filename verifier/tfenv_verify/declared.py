@@ -28,6 +28,9 @@ class Declared:
     ``cuda`` and ``cudnn`` are what the tag says; ``compiled_*`` what the wheel was compiled for.
     ``compiled_nccl_how`` is ``linked`` (in) or ``loaded`` (from outside).
     ``cuda_folders`` are where all CUDA libraries are that the process may load; empty: anywhere.
+    ``unused`` holds globs of CUDA libraries outside of these that may be in the image, unloaded.
+    ``absent`` holds sonames of libraries that the image is known to lack.
+    ``ptxas`` is the version of the locked wheel that brings it, if one does.
     ``keep`` holds globs under site-packages of files that are kept on purpose.
     """
 
@@ -45,6 +48,9 @@ class Declared:
     env: dict[str, str] = field(default_factory=dict)
     cuda_from: str = ""
     cuda_folders: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    ptxas: str = ""
     record_exact: bool = False
     keep: tuple[str, ...] = ()
 
@@ -80,8 +86,11 @@ def parse(data: Any) -> Declared:
         env={key: str(value) for key, value in _object(top.get("env"), "env").items()},
         cuda_from=_text(top, "cuda_from"),
         cuda_folders=_texts(top, "cuda_folders"),
+        unused=tuple(_rule(item, "unused") for item in _list(top, "unused")),
+        absent=tuple(_rule(item, "absent") for item in _list(top, "absent")),
+        ptxas=_text(top, "ptxas"),
         record_exact=bool(_object(top.get("record"), "record").get("exact", False)),
-        keep=tuple(_rule(item) for item in _list(top, "keep")),
+        keep=tuple(_rule(item, "keep") for item in _list(top, "keep")),
     )
 
 
@@ -113,8 +122,11 @@ def _library(item: Any) -> Library:
     return library
 
 
-def _rule(item: Any) -> str:
-    return item if isinstance(item, str) else _text(_object(item, "keep[]"), "what")
+def _rule(item: Any, key: str) -> str:
+    found = item if isinstance(item, str) else _text(_object(item, key + "[]"), "what")
+    if not found:
+        raise UsageError(f"declared.json: each of {key} needs to say what")
+    return found
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

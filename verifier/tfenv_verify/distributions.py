@@ -6,8 +6,11 @@ import base64
 import csv
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from typing import Iterable
+
+from .places import site_folders
 
 _BLOCK = 4 << 20
 
@@ -59,6 +62,23 @@ def version_of(name: str, dists: Iterable[Distribution]) -> str:
     return next((d.version for d in dists if normalized(d.name) == wanted), "")
 
 
+def asked_for(dist: Distribution, extra: str) -> dict[str, str]:
+    """By distribution, the lowest version that an extra of this one asks for: ``==``, ``>=`` or ``~=``."""
+    found: dict[str, str] = {}
+    path = os.path.join(dist.info, "METADATA")
+    if not os.path.isfile(path):
+        return found
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if not line.strip():
+                break  # the description begins
+            match = re.match(r"Requires-Dist: *([\w.-]+)([^;]*);(.*)", line)
+            if match and re.search(rf"extra *== *['\"]{re.escape(extra)}['\"]", match.group(3)):
+                lowest = re.search(r"(?:==|>=|~=) *([\d.]+)", match.group(2))
+                found[normalized(match.group(1))] = lowest.group(1) if lowest else ""
+    return found
+
+
 def record(dist: Distribution) -> list[Entry] | None:
     """The entries of RECORD with absolute paths; None if the distribution has none."""
     path = os.path.join(dist.info, "RECORD")
@@ -80,6 +100,17 @@ def record(dist: Distribution) -> list[Entry] | None:
                 )
             )
     return entries
+
+
+def version_by_record(path: str) -> str | None:
+    """The version of the distribution that a file belongs to, if it is the one of its RECORD."""
+    name = os.path.basename(path)
+    for dist in installed(site_folders()):
+        for entry in record(dist) or ():
+            if os.path.basename(entry.path) == name and os.path.realpath(entry.path) == path:
+                same = entry.digest and digest(path, entry.algorithm) == entry.digest.rstrip("=")
+                return dist.version if same else None
+    return None
 
 
 def digest(path: str, algorithm: str) -> str:

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any, Callable
 
-from .cuda_libraries import known
+from .cuda_libraries import CallError, known
 
 
 def probe(
@@ -37,6 +37,8 @@ def probe(
         found["version"] = ".".join(str(part) for part in row.read(library))
     except AttributeError:
         found["trouble"] = f"it has no {row.call}"
+    except CallError as error:
+        found["trouble"], found["error"] = str(error), error.status
     except OSError as error:
         found["trouble"] = str(error)
     return found

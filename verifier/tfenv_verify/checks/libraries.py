@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from ..context import Context
 from ..cuda_libraries import cudnn_parts, known, wanted_by_default
 from ..declared import Declared, Library
+from ..distributions import version_by_record
 from ..loader import Probe, open_in_clean_process, search
 from ..places import build_info, wheel_library_folders
 from ..protocol import NotRunError, Report
 from ..versions import agree, major_minor, numbers, text
+
+_SONAME_NUMBERS = 2  # libcudart.so.11.0 is a name, not a version
 
 
 def check(context: Context, report: Report) -> None:
@@ -27,6 +30,8 @@ def check(context: Context, report: Report) -> None:
     if not wanted:
         raise NotRunError("TensorFlow does not say which CUDA it was built for")
     report.facts["compiled_cuda"] = cuda
+    for soname in declared.absent:
+        report.warning(f"this image has no {soname}, which TensorFlow would open", "it is declared so")
     inspect(declared, cuda, wanted, report, open_in_clean_process, wheel_library_folders())
 
 
@@ -62,6 +67,7 @@ def inspect(
     report: Report,
     probe: Probe,
     wheel_folders: Iterable[str] = (),
+    installed_files: Callable[[str], "str | None"] = version_by_record,
 ) -> None:
     """Open each library and compare. ``probe`` takes a name and a soname (or a path)."""
     libraries, folders = with_parts(wanted), list(wheel_folders)
@@ -69,9 +75,30 @@ def inspect(
         answers = list(pool.map(lambda library: (library, search(library, probe, folders)), libraries))
     report.facts["libraries"] = {}
     for library, found in answers:
+        told_by_file(library, found, installed_files)
         report.facts["libraries"][library.soname] = found
         if judge_found(declared, library, found, report):
             judge_version(declared, compiled_cuda, library, found, report)
+
+
+def told_by_file(library: Library, found: dict[str, Any], recorded: Callable[[str], "str | None"]) -> None:
+    """Where only the missing driver keeps a library from telling its version, take its file's.
+
+    It is that of the wheel whose RECORD has the file's hash, or else the one in the file's own name, which
+    NVIDIA's packages for Linux give it: libcudart.so.11.8.89.
+    """
+    row = known(library.name, library.soname)
+    path = os.path.realpath(str(found.get("path", "")))
+    if row is None or not row.driverless or found.get("error") != row.driverless:
+        return
+    version = recorded(path)
+    if version is None:
+        name = os.path.basename(path)
+        stem = library.soname.split(".so")[0] + ".so."
+        full = name[len(stem) :] if name.startswith(stem) else ""
+        version = full if len(numbers(full)) > _SONAME_NUMBERS else ""
+    if version:
+        found["version"], found["told_by"] = version, "its file: there is no driver to ask"
 
 
 def judge_found(declared: Declared, library: Library, found: dict[str, Any], report: Report) -> bool:
@@ -131,6 +158,8 @@ def judge_version(
         )
     if row.name == "cudart":
         _cuda_rule(declared.cuda, compiled_cuda, loaded, where, report)
+    if row.name == "nccl" and declared.compiled_nccl_how == "loaded":
+        _nccl_rule(declared.compiled_nccl, loaded, where, report)
     if row.name == "cudnn":
         _cudnn_rule(declared.cudnn, declared.compiled_cudnn, loaded, where, report)
 
@@ -149,6 +178,16 @@ def _cuda_rule(tag: str, compiled: str, loaded: str, where: str, report: Report)
         )
     elif have != need:
         report.info(f"{where}; TensorFlow was compiled for CUDA {compiled}, which it serves too")
+
+
+def _nccl_rule(compiled: str, loaded: str, where: str, report: Report) -> None:
+    """Newer ones serve older programs within a major version; patches are free."""
+    have, need = major_minor(loaded), major_minor(compiled)
+    if need and (have[:1] != need[:1] or have < need):
+        report.error(
+            f"{where}; TensorFlow was compiled with NCCL {compiled}",
+            remedy=f"use NCCL {text(need)} or a newer {need[0]}.x, as TensorFlow's extra and-cuda asks for",
+        )
 
 
 def _cudnn_rule(tag: str, compiled: str, loaded: str, where: str, report: Report) -> None:

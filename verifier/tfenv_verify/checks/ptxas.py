@@ -83,9 +83,22 @@ def inspect(declared: Declared, compiled: str, roots: list[str], on_path: str | 
 
 
 def judge_version(declared: Declared, compiled: str, found: str, ptxas: str, report: Report) -> None:
-    """Of the CUDA that the tag declares; never older than what TensorFlow was compiled for."""
+    """Of the locked wheel, else of the tag; never older than what TensorFlow was compiled for.
+
+    A ptxas compiles for every driver of its major version, so one beside an image of an older CUDA,
+    which has no wheels of its own, may be newer than the tag.
+    """
     have, need, tag = numbers(found), major_minor(compiled), major_minor(declared.cuda)
-    if tag and have != tag:
+    wheel = major_minor(declared.ptxas)
+    if wheel and have != wheel:
+        report.error(
+            f"{ptxas} is of CUDA {found}; the lock has {declared.ptxas}",
+            remedy="another ptxas is found first: look at XLA_FLAGS and at PATH",
+        )
+    beside = wheel and declared.cuda_from == "base" and have[:1] == tag[:1] and have > tag
+    if beside:
+        report.info(f"{ptxas} is of CUDA {found}, newer than the image's CUDA {declared.cuda}")
+    elif tag and have != tag:
         report.error(
             f"{ptxas} is of CUDA {found}; the tag declares CUDA {declared.cuda}",
             remedy="rebuild the image from its lock",

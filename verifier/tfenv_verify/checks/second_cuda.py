@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
 import subprocess
-from typing import Callable, Iterable
+from typing import Any, Callable, Iterable
 
 from ..context import Context
-from ..places import wheel_library_folders
+from ..declared import Declared
+from ..loader import open_in_clean_process
+from ..places import build_info, wheel_library_folders
 from ..protocol import Report
+from .libraries import libraries_of
 
 _FAMILY = re.compile(
-    r"^lib(cudart|cublas|cublasLt|cufft|curand|cusolver|cusparse|cudnn|nccl|nvrtc|nvJitLink|cupti)"
+    r"^lib(cudart|cublas|cublasLt|cufft|curand|cusolver|cusparse|cudnn|nccl|nvrtc|nvJitLink|cupti"
+    r"|nvshmem_host)"
     r"\.so(\.\d+)*$"
 )
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*")
 
 
-def check(_context: Context, report: Report) -> None:
+_NOTHING = Declared()
+
+
+def check(context: Context, report: Report) -> None:
     """No CUDA library is in the image twice, so that it cannot matter which one is found."""
     folders = wheel_library_folders() + toolkit_folders()
-    compare(listed_by_loader(_ldconfig) + in_folders(folders), report)
+    compare(listed_by_loader(_ldconfig) + in_folders(folders), report, context.declared)
 
 
-def compare(candidates: Iterable[str], report: Report) -> None:
-    """One error for each family with more than one real file; links are followed first."""
+def compare(
+    candidates: Iterable[str],
+    report: Report,
+    declared: Declared = _NOTHING,
+    probe: Callable[[str, str], "dict[str, Any]"] = open_in_clean_process,
+) -> None:
+    """One error for each family with more than one real file; links are followed first.
+
+    Args:
+        declared: what it says is unused is not counted, once ``probe`` (name, soname) finds another.
+    """
     places: dict[str, dict[tuple[int, int], str]] = {}
     for path in candidates:
         match = _FAMILY.match(os.path.basename(path))
@@ -35,6 +52,8 @@ def compare(candidates: Iterable[str], report: Report) -> None:
             status = os.stat(real)
             key = (status.st_dev, status.st_ino)
             places.setdefault(match.group(1), {}).setdefault(key, real)
+    set_aside(declared, places, report, probe)
+    outside(declared, places, report)
     wasted = 0
     for family, found in sorted(places.items()):
         if len(found) > 1:
@@ -48,6 +67,51 @@ def compare(candidates: Iterable[str], report: Report) -> None:
             )
     report.facts["families"] = {family: sorted(found.values()) for family, found in sorted(places.items())}
     report.facts["wasted_bytes"] = wasted
+
+
+def set_aside(
+    declared: Declared,
+    places: dict[str, dict[tuple[int, int], str]],
+    report: Report,
+    probe: Callable[[str, str], "dict[str, Any]"],
+) -> None:
+    """Take out of ``places`` what is declared as unused, if the loader really takes another file."""
+    sonames = {
+        library.soname.split(".so")[0][3:]: library for library in libraries_of(declared, build_info())
+    }
+    for family, found in places.items():
+        unused = {
+            key: path
+            for key, path in found.items()
+            if any(fnmatch.fnmatchcase(path, pattern) for pattern in declared.unused)
+        }
+        if not unused:
+            continue
+        library = sonames.get(family)
+        taken = str(probe(library.name, library.soname).get("path", "")) if library else ""
+        if not taken or os.path.realpath(taken) in unused.values():
+            report.error(
+                f"{' and '.join(sorted(unused.values()))} is declared as unused, "
+                f"but the loader finds {'it' if taken else 'no other'}",
+                remedy="list the folder of the right one first in /etc/ld.so.conf.d and run ldconfig",
+            )
+            continue
+        report.facts.setdefault("unused", []).extend(sorted(unused.values()))
+        for key in unused:
+            del found[key]
+
+
+def outside(declared: Declared, places: dict[str, dict[tuple[int, int], str]], report: Report) -> None:
+    """Each library is in one of the folders that are declared as those of CUDA."""
+    folders = [os.path.realpath(folder) + os.sep for folder in declared.cuda_folders]
+    paths = sorted(path for found in places.values() for path in found.values())
+    strangers = [path for path in paths if not any(path.startswith(folder) for folder in folders)]
+    if folders and strangers:
+        report.error(
+            f"{len(strangers)} CUDA libraries are not in {' or '.join(declared.cuda_folders)}",
+            "\n".join(strangers),
+            "keep one CUDA source: the base image's or NVIDIA's wheels, not both",
+        )
 
 
 def in_folders(folders: Iterable[str]) -> list[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 import time
 import traceback
 from typing import Any
 
 from ..context import Context
 from ..declared import Declared
+from ..distributions import Distribution, asked_for, installed, normalized
+from ..places import site_folders
 from ..protocol import Report
-from ..versions import agree
+from ..versions import agree, major_minor, text
 from ._loaded import compare_loaded
 
 
@@ -31,9 +34,12 @@ def check(context: Context, report: Report) -> None:
     report.facts["python"] = platform.python_version()
     info = dict(tf.sysconfig.get_build_info())
     report.facts["build_info"] = {key: str(value) for key, value in sorted(info.items())}
+    mine = [dist for dist in installed(site_folders()) if normalized(dist.name) == "tensorflow"]
+    report.facts["distribution"] = " and ".join(dist.version for dist in mine)
+    of_this_release(context.declared, tf.__version__, mine, report)
     compare(
         context.declared,
-        tensorflow=tf.__version__,
+        extra=asked_for(mine[0], "and-cuda") if mine else {},
         python=platform.python_version(),
         with_cuda=bool(tf.test.is_built_with_cuda()),
         build_info=info,
@@ -45,21 +51,43 @@ def check(context: Context, report: Report) -> None:
     compare_loaded(context.declared, report)
 
 
+def of_this_release(declared: Declared, imported: str, mine: list[Distribution], report: Report) -> None:
+    """The installed distribution and the module that was imported are of the declared release.
+
+    The module knows no post-release, which is another wheel of the same sources: 2.15.0.post1 says
+    that it is 2.15.0. A candidate is written 2.22.0-rc0 in one place and 2.22.0rc0 in the other.
+    """
+    wanted = declared.tensorflow
+    if not wanted:
+        return
+    plain = re.sub(r"-(?=rc)", "", imported)
+    if plain != wanted and plain != re.sub(r"\.post\d+$", "", wanted):
+        report.error(
+            f"TensorFlow {imported} is imported; {wanted} is declared",
+            remedy="rebuild the image from its lock; look at PYTHONPATH",
+        )
+    for version in [dist.version for dist in mine] or ["none"]:
+        if version != wanted:
+            report.error(
+                f"TensorFlow {version} is installed; {wanted} is declared",
+                remedy="rebuild the image from its lock",
+            )
+
+
 def compare(
     declared: Declared,
     *,
-    tensorflow: str,
     python: str,
     with_cuda: bool,
     build_info: dict[str, Any],
     report: Report,
+    extra: dict[str, str] | None = None,
 ) -> None:
-    """Declared against what is there. What is not declared is not compared."""
-    if declared.tensorflow and tensorflow != declared.tensorflow:
-        report.error(
-            f"TensorFlow {tensorflow} is installed; {declared.tensorflow} is declared",
-            remedy="rebuild the image from its lock",
-        )
+    """Declared against what is there. What is not declared is not compared.
+
+    Args:
+        extra: the lowest versions that the wheel's own extra ``and-cuda`` asks for.
+    """
     if declared.python and not agree(python, declared.python):
         report.error(
             f"Python {python} runs; {declared.python} is declared",
@@ -71,8 +99,16 @@ def compare(
             report.error(message, remedy="install tensorflow, not tensorflow-cpu")
         else:
             report.info(message)
+    compiled = build_info
+    if not any(key.startswith(("cuda", "cudnn")) for key in build_info):
+        compiled = of_extra(extra or {})
+        if compiled and with_cuda:
+            report.info(
+                "TensorFlow's build information names no CUDA; its extra and-cuda asks for at least "
+                + " and ".join(f"{key[: -len('_version')]} {value}" for key, value in compiled.items())
+            )
     for what, wanted in (("cuda", declared.compiled_cuda), ("cudnn", declared.compiled_cudnn)):
-        built = str(build_info.get(f"{what}_version", ""))
+        built = str(compiled.get(f"{what}_version", ""))
         if wanted and built and not agree(built, wanted):
             report.error(
                 f"the wheel says that it was compiled for {what} {built}; "
@@ -85,16 +121,46 @@ def compare(
                 f"nothing shows that it was compiled for {what} {wanted}",
                 remedy="the wheel is not the declared release: rebuild the image from its lock",
             )
-    built = str(build_info.get("cuda_version", ""))
-    if declared.cuda and built and built.split(".")[0] != declared.cuda.split(".")[0]:
-        report.error(
-            f"TensorFlow was compiled for CUDA {built}, the tag declares CUDA {declared.cuda}",
-            remedy="a wheel only runs with the CUDA major version it was compiled for",
-        )
-    elif declared.cuda and built and not agree(built, declared.cuda):
+    for what, tag, told in (
+        ("CUDA", declared.cuda, declared.compiled_cuda),
+        ("cuDNN", declared.cudnn, declared.compiled_cudnn),
+    ):
+        said = str(compiled.get(f"{what.lower()}_version", ""))
+        for built in dict.fromkeys(filter(None, (said, told))):
+            serves(what, built, tag, report)
+    built = str(compiled.get("cuda_version", ""))
+    newer = built.split(".")[0] == declared.cuda.split(".")[0] and not agree(built, declared.cuda)
+    if declared.cuda and built and newer:
         # CUDA promises compatibility within a major version, but the tag has to say the truth.
         severity = report.info if declared.compiled_cuda else report.error
         severity(f"compiled for CUDA {built}, declared with CUDA {declared.cuda}")
+
+
+def of_extra(extra: dict[str, str]) -> dict[str, str]:
+    """Of CUDA and cuDNN major and minor version, as the requirements of the extra name them."""
+    found = {}
+    for what, pattern in (("cuda", r"nvidia-cuda-runtime-cu\d+"), ("cudnn", r"nvidia-cudnn-cu\d+")):
+        versions = [version for name, version in extra.items() if re.fullmatch(pattern, name) and version]
+        if len(versions) == 1:
+            found[f"{what}_version"] = text(major_minor(versions[0]))
+    return found
+
+
+def serves(what: str, built: str, tag: str, report: Report) -> None:
+    """The tag's libraries are of the major version that was compiled for, and not older."""
+    need, have = major_minor(built), major_minor(tag)
+    if not need or not have:
+        return
+    if need[0] != have[0]:
+        report.error(
+            f"TensorFlow was compiled for {what} {built}, the tag declares {what} {tag}",
+            remedy="a wheel only runs with the major version that it was compiled for",
+        )
+    elif have < need[: len(have)]:
+        report.error(
+            f"TensorFlow was compiled for {what} {built}; the tag declares {what} {tag}, which is older",
+            remedy=f"use {what} {text(need)} or a newer {need[0]}.x",
+        )
 
 
 def compute(tf: Any, report: Report) -> None:
