@@ -181,3 +181,12 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_hosts_differ_by_what_matters():
     assert HOST.key == Host(kernel="6.1.0", machine="x86_64", cpu="A CPU", docker="26.1.5").key
     assert HOST.key != replace(HOST, gpus=("H200",)).key
+
+
+def test_a_stand_in_is_called_one_in_every_form(tmp_path):
+    name = "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04"
+    made = replace(REPORT, stand_in=name)
+    assert read(write(made, tmp_path)) == made
+    for text in (to_markdown(made), to_junit(made)):
+        assert f"a stand-in for {name}" in text
+    assert "stand-in" not in to_markdown(REPORT) + to_junit(REPORT) + json.dumps(to_ctrf(REPORT))

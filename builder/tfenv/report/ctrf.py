@@ -39,6 +39,7 @@ def to_ctrf(report: Report) -> dict[str, Any]:
                 "osRelease": report.host.kernel,
                 "extra": {
                     "digest": report.digest,
+                    **({"standIn": report.stand_in} if report.stand_in else {}),
                     "suite": report.suite,
                     "suiteHash": report.suite_hash,
                     "host": asdict(report.host),
@@ -98,6 +99,7 @@ def from_ctrf(data: Mapping[str, Any]) -> Report:
         seconds=float(extra["seconds"]),
         reason=extra["reason"],
         facts=extra["facts"],
+        stand_in=str(told.get("standIn", "")),
     )
 
 

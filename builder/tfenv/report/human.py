@@ -18,6 +18,7 @@ def about(report: Report) -> list[tuple[str, str]]:
     return [
         ("verdict", report.words),
         ("digest", report.digest),
+        ("base", f"a stand-in for {report.stand_in}" if report.stand_in else ""),
         ("suite", f"{report.suite} {report.suite_hash[:12]}"),
         ("kernel", f"{host.kernel} {host.machine}".strip()),
         ("cpu", host.cpu),

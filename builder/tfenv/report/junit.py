@@ -33,6 +33,8 @@ def to_junit(report: Report) -> str:
     )
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about(report):
+        if not value:
+            continue
         ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     for check in report.checks:
         case = ElementTree.SubElement(

@@ -67,6 +67,8 @@ class Report:
         image: the name it was verified by; digest: of its manifest, with ``sha256:``.
         suite: ``smoke`` or ``full``; suite_hash: hex, of the suite's code and what it was told.
         started: Unix milliseconds; seconds: how long it took.
+        stand_in: the base image that was replaced by one of the same layout, since it could not be had;
+            the verdict is then one on the recipe, not on that base. Empty for the base itself.
     """
 
     image: str
@@ -80,6 +82,7 @@ class Report:
     seconds: float
     reason: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    stand_in: str = ""
 
     @property
     def key(self) -> str:
