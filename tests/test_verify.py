@@ -338,7 +338,6 @@ def test_the_suite_hash_covers_code_suite_and_declaration_but_not_the_name():
 CELL = Cell(
     row=Row(
         tensorflow="2.15.1",
-        cuda_set=CudaSet(cuda="12.2", cudnn="8.9", epoch=1),
         pythons=("3.11",),
         bases=("debian12",),
         default_base="debian12",
@@ -347,23 +346,22 @@ CELL = Cell(
         requirements=("tensorflow==2.15.1",),
     ),
     python="3.11",
-    base=Base(
-        name="debian12",
-        kind="debian",
-        suite="bookworm",
-        pythons=("3.11",),
-        cuda_from="wheels",
-        packages=(),
-        epoch=1,
-    ),
+    base=Base(name="debian12", kind="debian", suite="bookworm", pythons=(("3.11", ()),), epoch=1),
+    cuda_set=CudaSet(cuda="12.2", cudnn="8.9", epoch=1),
+    cuda_from="wheels",
 )
 LOCK = Lock(
     cell=CELL.name,
     platform="linux/amd64",
     epoch=1,
+    cuda_epoch=1,
     base_epoch=1,
+    base_image="",
+    base_digest="",
     requirements=(),
     exclude_newer="2024-03-20T00:00:00Z",
+    wheel_platform="x86_64-manylinux_2_36",
+    interpreter=None,
     cuda_from="wheels",
     require_cuda="cuda>=12.1",
     template="t",
@@ -420,7 +418,63 @@ def test_a_library_whose_wheel_is_not_locked():
     from_base = replace(LOCK, cuda_from="base", wheels=())
     declared = declared_for(CELL, from_base, COMPILED, [CUDNN])
     assert [entry["version"] for entry in declared["libraries"]] == [""]
-    assert declared["cuda_folders"] == ["/usr/local", "/usr/lib"]
+    assert declared["cuda_folders"] == ["/usr/local/cuda", "/usr/lib/x86_64-linux-gnu"]
+    assert (declared["ptxas"], declared["absent"], declared["unused"]) == ("", [], [])
+
+
+def wheel(name, version):
+    return Wheel(name=name, version=version, filename=f"{name}.whl", size=1, sha256="0", layer="cuda")
+
+
+TOOLS = ("nvidia-cuda-nvcc-cu12==12.2.140", "nvidia-cuda-cupti-cu12==12.2.142")
+UBUNTU = replace(
+    CELL,
+    base=Base(name="ubuntu22.04", kind="nvidia", glibc="2.35", provided_pythons=("3.11",)),
+    cuda_set=CudaSet(cuda="12.2", cudnn="8.9", epoch=1, tools=TOOLS),
+    cuda_from="base",
+)
+
+
+def test_beside_an_images_own_cuda_only_the_tools_may_be():
+    lock = replace(LOCK, cuda_from="base", wheels=tuple(wheel(*tool.split("==")) for tool in TOOLS))
+    declared = declared_for(UBUNTU, lock, COMPILED, [CUDNN, library("cupti", "nvidia-cuda-cupti-cu12")])
+    assert declared["cuda_folders"][2:] == [
+        "/opt/tfenv/cuda/nvidia/cuda_cupti",
+        "/opt/tfenv/cuda/nvidia/cuda_nvcc",
+    ]
+    assert declared["ptxas"] == "12.2.140"
+    assert {entry["name"]: entry["version"] for entry in declared["libraries"]} == {
+        "cudnn": "",
+        "cupti": "12.2.142",
+    }
+    more = replace(lock, wheels=(*lock.wheels, wheel("nvidia-cublas-cu12", "12.2.5.6")))
+    assert declared_for(UBUNTU, more, COMPILED, [CUDNN])["cuda_folders"] == declared["cuda_folders"]
+
+
+def test_an_image_without_cupti_is_declared_so():
+    lock = replace(LOCK, cuda_from="base", wheels=(wheel("nvidia-cuda-nvcc-cu12", "12.2.140"),))
+    declared = declared_for(UBUNTU, lock, COMPILED, [CUDNN, library("cupti", "nvidia-cuda-cupti-cu12")])
+    assert [entry["what"] for entry in declared["absent"]] == ["libcupti.so.8"]
+    assert [entry["name"] for entry in declared["libraries"]] == ["cudnn"]
+
+
+def test_the_runtime_of_an_image_is_unused_beside_the_wheels():
+    cell = replace(UBUNTU, cuda_from="wheels")
+    declared = declared_for(cell, LOCK, COMPILED, [CUDNN])
+    assert [entry["what"] for entry in declared["unused"]] == ["/usr/local/cuda-*/libcudart.so*"]
+    assert declared["cuda_folders"] == ["/opt/tfenv/cuda"]
+    assert declared_for(CELL, LOCK, COMPILED, [CUDNN])["unused"] == []
+
+
+def test_a_library_that_can_be_missed_is_declared_where_it_is_locked():
+    lock = replace(LOCK, wheels=(*LOCK.wheels, wheel("nvidia-nvshmem-cu12", "3.2.5")))
+    names = [entry["name"] for entry in declared_for(CELL, lock, COMPILED, [CUDNN])["libraries"]]
+    assert names == ["cudnn", "nvshmem"]
+
+
+def test_a_report_on_a_stand_in_says_so():
+    assert verify(Fake(*GOOD), stand_in="nvidia/cuda:x").stand_in == "nvidia/cuda:x"
+    assert verify(Fake(*GOOD)).stand_in == ""
 
 
 ENGINE = Engine(kernel="6.1", server_version="26.1.5")

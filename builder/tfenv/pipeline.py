@@ -168,13 +168,13 @@ def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host) -> Lock:
 
 def declared(cell: Cell, lock: Lock, image: str) -> dict[str, object]:
     """What the verification suite is told about the image."""
-    from tfenv import facts, verify
+    from tfenv import facts, libraries, verify
 
     row = cell.row
     compiled = facts.compiled(row.tensorflow)
-    libraries = facts.libraries(cell.cuda_set.cuda.split(".")[0], cell.cuda_set.cudnn.split(".")[0])
+    opened = libraries.opened(compiled, cuda=cell.cuda_set.cuda, cudnn=cell.cuda_set.cudnn)
     told = verify.declared_for(
-        cell, lock, compiled, libraries, image=image, environment=render.image_environment(lock)
+        cell, lock, compiled, opened, image=image, environment=render.image_environment(lock)
     )
     return dict(told)
 

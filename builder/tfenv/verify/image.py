@@ -27,6 +27,7 @@ def verify_image(
     gpus: bool = False,
     timeout: int | None = None,
     endpoint: str = "",
+    stand_in: str = "",
     packed: bytes | None = None,
     plan_of: Callable[[bytes, Suite], Plan] = plan_of,
     on_check: Callable[[Check], None] = lambda _check: None,
@@ -38,6 +39,7 @@ def verify_image(
         start: runs a container: ``Containers.container``.
         gpus: give it all GPUs. timeout: seconds for the whole suite, else what its plan says.
         endpoint: the engine's; the suite is mounted from this machine, so it must be local.
+        stand_in: the base image that a stand-in replaces in ``ref``, if one does.
         on_check: gets each check as it ends.
 
     Raises:
@@ -73,4 +75,5 @@ def verify_image(
         seconds=round(clock() - began, 3),
         reason=outcome.reason if verdict == "unverified" else "",
         facts=outcome.facts,
+        stand_in=stand_in,
     )
