@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 import pytest
 import requests
 from audit_fakes import IndexServer, members, serving, wheel, wheel_name
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfenv.audit import shallow
 from tfenv.audit.headers import build_info, defines, dotted, metadata
@@ -21,6 +21,7 @@ from tfenv.audit.ranges import NoRangesError, RangeFile
 from tfenv.audit.trees import FolderTree, ZipTree
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError, UsageError
 from tfenv.index import IndexSettings
+from tfenv.transfer import StoppedError
 
 DATA = bytes(range(256)) * 1024
 
@@ -131,15 +132,15 @@ def test_an_index_that_answers_something_else(index: IndexServer, answer: str, m
 # --- ranges ----------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.tuples(st.integers(0, len(DATA)), st.integers(0, 90_000)), max_size=6))
-def test_reading_anywhere_gives_the_files_bytes(reads: list[tuple[int, int]]) -> None:
-    with serving() as index:
-        index.files["f"] = DATA
-        file = remote(index, "f", len(DATA))
-        for offset, length in reads:
-            file.seek(offset)
-            assert file.read(length) == DATA[offset : offset + length]
-            assert file.tell() == min(len(DATA), offset + length)
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(reads=st.lists(st.tuples(st.integers(0, len(DATA)), st.integers(0, 90_000)), max_size=6))
+def test_reading_anywhere_gives_the_files_bytes(index: IndexServer, reads: list[tuple[int, int]]) -> None:
+    index.files["f"] = DATA
+    file = remote(index, "f", len(DATA))
+    for offset, length in reads:
+        file.seek(offset)
+        assert file.read(length) == DATA[offset : offset + length]
+        assert file.tell() == min(len(DATA), offset + length)
 
 
 def test_reading_straight_on_asks_for_more_each_time(index: IndexServer) -> None:
@@ -397,3 +398,12 @@ def test_a_zip_bomb_is_not_unpacked() -> None:
         file.writestr("a", b"\0" * (9 << 20))
     with pytest.raises(IntegrityError, match="claims"):
         tree(buffer.getvalue()).text("a")
+
+
+def test_reading_ends_when_it_is_told_to(index: IndexServer) -> None:
+    index.files["f"] = DATA
+    file = remote(index, "f", len(DATA))
+    file.stop.set()
+    with pytest.raises(StoppedError):
+        file.read(9)
+    assert index.asked == []

@@ -12,7 +12,7 @@ import pytest
 import requests
 from audit_fakes import IndexServer, fatbin, library, members, ptx, sass, serving, stored, wheel, wheel_name
 from tfenv import cli, facts, resources
-from tfenv.audit import datafile, run
+from tfenv.audit import datafile, deep, run
 from tfenv.audit.listing import IndexFile, wheels_of
 from tfenv.audit.survey import Surveyor
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
@@ -25,8 +25,16 @@ FUNCTIONS = b"GetCudnnDsoHandle\0GetCublasLtDsoHandle\0GetNcclDsoHandle\0NCCL ve
 LIBRARY = "tensorflow/libtensorflow_cc.so.2"
 
 
+SMALLEST = 1 << 14
+
+
+@pytest.fixture(autouse=True)
+def smaller_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "_LEAST", SMALLEST)
+
+
 def large(data: bytes) -> bytes:
-    return data + b"\0" * (1 << 24)
+    return data + b"\0" * SMALLEST
 
 
 def gpu_wheel(version: str, code: bytes = CODE + NCCL, **changes: Any) -> bytes:
@@ -300,9 +308,9 @@ def test_the_facts_of_the_libraries(here: Here) -> None:
     assert entry["runpath"] == {"libtensorflow_cc.so.2": ["cudnn"]}
     assert entry["sass"] == ["5.0", "7.5"]
     assert [(p["from"], p["isa"]) for p in entry["ptx"]] == [("8.0", "7.1"), ("9.0", "8.1")]
-    deep = datafile.load(here.file)["2.15.1"]["deep"]
-    assert deep["wheel"] == wheel_name("2.15.1", "3.11")
-    assert LIBRARY in deep["libraries"]
+    kept = datafile.load(here.file)["2.15.1"]["deep"]
+    assert kept["wheel"] == wheel_name("2.15.1", "3.11")
+    assert LIBRARY in kept["libraries"]
 
 
 def test_nccl_from_outside(here: Here) -> None:
@@ -333,7 +341,7 @@ def test_what_is_known_of_the_libraries_survives_a_run_without_them(here: Here) 
 
 def test_a_library_that_is_damaged(here: Here) -> None:
     here.index.files = {
-        wheel_name("2.15.1", "3.11"): wheel({**members("2.15.1"), LIBRARY: b"\0" * (1 << 24)}),
+        wheel_name("2.15.1", "3.11"): wheel({**members("2.15.1"), LIBRARY: b"\0" * SMALLEST}),
         wheel_name("2.16.1", "3.11"): wheel(members("2.16.1")),
     }
     data, text, code = here.audit(libraries=True)
@@ -401,7 +409,7 @@ def test_an_installed_tensorflow_says_the_same(here: Here) -> None:
         assert data[key] == entry[key]
     assert text.startswith("tensorflow 2.15.1\n")
     assert "sass" not in run.of_folder(root)[0]
-    (root / LIBRARY).write_bytes(b"\0" * (1 << 24))
+    (root / LIBRARY).write_bytes(b"\0" * SMALLEST)
     with pytest.raises(IntegrityError):
         run.of_folder(root, libraries=True)
 

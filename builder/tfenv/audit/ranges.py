@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 from tfenv.index import redact
-from tfenv.transfer import TIMEOUT_SECONDS
+from tfenv.transfer import TIMEOUT_SECONDS, StoppedError
 
 if TYPE_CHECKING:
     import requests
@@ -34,12 +35,13 @@ class RangeFile(io.RawIOBase):
     Args:
         size: bytes, as the index says; None asks the server.
         sleep: waits that many seconds between attempts.
+        stop: set when reading has to end, because the user or another thread says so.
 
     Attributes:
         fetched: bytes received so far.
 
-    Reading raises NoRangesError, NotReadyError without an answer, and IntegrityError when the server's file
-    is another one than before or than the index says.
+    Reading raises NoRangesError, StoppedError, NotReadyError without an answer, and IntegrityError when the
+    server's file is another one than before or than the index says.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class RangeFile(io.RawIOBase):
         session: requests.Session,
         *,
         sleep: Callable[[float], object] = time.sleep,
+        stop: threading.Event | None = None,
     ) -> None:
         super().__init__()
+        self.stop = stop or threading.Event()
         self.url, self.session, self.sleep = url, session, sleep
         self._block = _SMALL_BLOCK
         self.fetched = 0
@@ -116,6 +120,8 @@ class RangeFile(io.RawIOBase):
             return b""
         reason = "no answer"
         for attempt in range(_ATTEMPTS):
+            if self.stop.is_set():
+                raise StoppedError
             if attempt:
                 self.sleep(0.5 * 2 ** (attempt - 1))
             data, reason = self._attempt(start, length)

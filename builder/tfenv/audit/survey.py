@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
@@ -62,6 +62,7 @@ class Surveyor:
         whole: read whole wheels where the server has no ranges.
         workers: how many wheels are read at once; large: how many whose libraries are read, because each
             takes a processor and a gigabyte of disk.
+        stop: set when reading has to end.
     """
 
     memo: Memo
@@ -70,6 +71,7 @@ class Surveyor:
     whole: bool = False
     workers: int = 8
     large: int = 2
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def survey(self, wheels: Iterable[IndexFile], reading: Reading) -> Iterator[Outcome]:
         """The outcomes as they come; what was read is kept even if the caller stops early."""
@@ -92,6 +94,9 @@ class Surveyor:
             futures: list[Future[Outcome]] = [pool.submit(one, wheel) for wheel in todo]
             for future in as_completed(futures):
                 yield future.result()
+        except BaseException:
+            self.stop.set()  # what is being read is given up at its next request
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -118,7 +123,7 @@ class Surveyor:
             if urlsplit(wheel.url).scheme == "file":
                 with Path(unquote(urlsplit(wheel.url).path)).open("rb") as local:
                     return reading.read(ZipTree(local, wheel.filename, self.scratch)), 0
-            with RangeFile(wheel.url, wheel.size, session) as remote:
+            with RangeFile(wheel.url, wheel.size, session, sleep=self.stop.wait, stop=self.stop) as remote:
                 tree = ZipTree(cast("IO[bytes]", remote), wheel.filename, self.scratch)
                 return reading.read(tree), remote.fetched
         except NoRangesError:
@@ -140,8 +145,13 @@ class Surveyor:
             )
         part = self.scratch / f"{wheel.sha256}.part"
         item = Item(name=wheel.filename, sha256=wheel.sha256, size=wheel.size, urls=(wheel.url,))
-        wait = threading.Event().wait
-        job = Job(store=Store(self.scratch), session=self.session, progress=lambda *_: None, sleep=wait)
+        job = Job(
+            store=Store(self.scratch),
+            session=self.session,
+            progress=lambda *_: None,
+            sleep=self.stop.wait,
+            stop=self.stop,
+        )
         try:
             get(job, session, item, wheel.url, part, 5)
         except (GoneError, UnreachableError) as error:
