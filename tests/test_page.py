@@ -105,8 +105,27 @@ def test_a_lock_that_does_not_know_its_base_gives_no_image_to_count(folder: Path
     record(folder)
     reported(folder)
     found = page.standing(folder)
-    assert (found.kind, found.proofs) == ("partly", ())
+    assert (found.kind, found.digest, found.proofs) == ("partly", "", ())
     assert found.sentences == ("The digest of nvidia/cuda:12.2.2 is not known yet.",)
+
+
+def test_a_stand_in_for_the_base_is_called_so_and_proves_nothing(folder: Path) -> None:
+    reported(folder, stand_in="nvidia/cuda:12.2.2")
+    record(folder)
+    assert page.standing(folder).kind == "built"
+    of = read_lock(folder / LOCK_NAME)
+    (folder / LOCK_NAME).write_text(dump_lock(replace(of, base_image="nvidia/cuda:12.2.2", base_digest="")))
+    record(folder)
+    reported(folder, **NO_GPU, stand_in="nvidia/cuda:12.2.2")
+    found = page.standing(folder)
+    assert (found.kind, found.digest, any(proof.decides for proof in found.proofs)) == ("partly", "", False)
+    assert set(found.sentences) == {
+        "Built with a stand-in for nvidia/cuda:12.2.2; every check passed on 2 x NVIDIA H200, "
+        "driver 580.159.04, 2026-11-30.",
+        "Built with a stand-in for nvidia/cuda:12.2.2; every check that needs no GPU passed on a machine "
+        "without a GPU, 2026-11-30.",
+        "The digest of nvidia/cuda:12.2.2 is not known yet.",
+    }
 
 
 def test_a_pass_on_a_gpu_is_verified_and_says_where_and_when(folder: Path) -> None:
@@ -155,7 +174,7 @@ def test_one_host_that_fails_outweighs_those_that_pass(folder: Path) -> None:
     reported(folder, verdict="fail", host=Host(gpus=("NVIDIA A100",), driver="570.26"), checks=failed)
     found = page.standing(folder)
     assert found.kind == "failed"
-    assert "Failed on NVIDIA A100, driver 570.26, 2026-11-30: nccl." in found.sentences
+    assert "Built; failed on NVIDIA A100, driver 570.26, 2026-11-30: nccl." in found.sentences
     assert "Verified on 2 x NVIDIA H200, driver 580.159.04, 2026-11-30." in found.sentences
 
 
@@ -457,7 +476,7 @@ def test_all_is_said_without_the_script(html: str) -> None:
     assert text.count("has no wheel for Python 3.12, only for &lt;others&gt;") == len(pages.RELEASES)
     for said in (
         "Verified on NVIDIA H200, driver 580.159.04, 2026-11-30.",
-        "Failed on NVIDIA A100, driver 580.159.04, 2026-11-30: nccl.",
+        "Built; failed on NVIDIA A100, driver 580.159.04, 2026-11-30: nccl.",
         "built, not verified",
         "locked, not built",
         "The digest that is recorded is of another lock.",

@@ -302,6 +302,26 @@ def test_no_sideways_scrolling_on_a_phone(visit: Open, picked: bool, javascript:
     expect(page.locator(".cells td").first).to_have_css("display", "block")
 
 
+@pytest.mark.parametrize("width", [320, 360, 1180])
+def test_the_committed_page_fits_and_answers_too(browser: Browser, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto((browsers.ROOT / "docs/matrix.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    pick(page, "H200", "580.95.05")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    expect(page.get_by_role("status")).to_have_text(re.compile("^H200, driver 580.95.05: "))
+    found = states(page)
+    assert sum(found.values()) > 0 and set(found) <= {
+        "proven",
+        "runs",
+        "limited",
+        "refused",
+        "failed",
+        "unknown",
+    }
+    page.close()
+
+
 def test_what_is_touched_is_large_enough(visit: Open) -> None:
     page = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     for control in page.locator("select, button, input#driver").all():

@@ -25,6 +25,7 @@ class Proof:
     Args:
         gpus: as people say it, e.g. ``2 x NVIDIA H200``; empty without a GPU. names: each once.
         day: ISO date in UTC; failed: names of the checks that failed. reason: why it is unverified.
+        stand_in: the base that was replaced in the image; what such an image gives proves nothing of a GPU.
     """
 
     verdict: report.Verdict
@@ -35,22 +36,29 @@ class Proof:
     day: str
     failed: tuple[str, ...] = ()
     reason: str = ""
+    stand_in: str = ""
 
     @property
     def sentence(self) -> str:
         """What the report says, in one sentence."""
+        built = f"Built with a stand-in for {self.stand_in}" if self.stand_in else "Built"
         if self.verdict == "fail":
-            return f"Failed on {self.where}: {', '.join(self.failed) or 'the suite did not end'}."
+            failed = ", ".join(self.failed) or "the suite did not end"
+            return f"{built}; failed on {self.where}: {failed}."
         if self.verdict == "pass" and self.gpus:
-            return f"Verified on {self.where}."
+            return (
+                f"{built}; every check passed on {self.where}."
+                if self.stand_in
+                else f"Verified on {self.where}."
+            )
         if self.reason == NO_GPU:
-            return f"Built; every check that needs no GPU passed on {self.where}."
-        return f"Built; not verified on {self.where}: {self.reason or 'the report names no GPU'}."
+            return f"{built}; every check that needs no GPU passed on {self.where}."
+        return f"{built}; not verified on {self.where}: {self.reason or 'the report names no GPU'}."
 
     @property
     def decides(self) -> bool:
         """Whether it says of a GPU that all passed, or that something failed."""
-        return bool(self.gpus) and self.verdict in ("pass", "fail")
+        return bool(self.gpus) and self.verdict in ("pass", "fail") and not self.stand_in
 
     @property
     def where(self) -> str:
@@ -90,13 +98,16 @@ def standing(folder: Path) -> Standing:
     if not (folder / LOCK_NAME).is_file():
         return Standing(kind="open")
     lock, recorded = read_lock(folder / LOCK_NAME), digest.read(folder)
+    ours = recorded is not None and recorded.lock == lock_hash(lock)
+    proofs = _proofs(folder / "reports", recorded.manifest) if recorded and ours else ()
     if not lock.complete:
-        return Standing(kind="partly", note=f"The digest of {lock.base_image} is not known yet.")
+        note = f"The digest of {lock.base_image} is not known yet."
+        return Standing(kind="partly", proofs=tuple(of for of in proofs if of.stand_in), note=note)
     if recorded is None:
         return Standing(kind="locked")
-    if recorded.lock != lock_hash(lock):
+    if not ours:
         return Standing(kind="locked", note="The digest that is recorded is of another lock.")
-    proofs = _proofs(folder / "reports", recorded.manifest)
+    proofs = tuple(of for of in proofs if not of.stand_in)
     return Standing(kind=_kind(proofs), digest=recorded.manifest, proofs=proofs)
 
 
@@ -130,4 +141,5 @@ def _proof(of: Report) -> Proof:
         day=datetime.fromtimestamp(of.started / 1000, timezone.utc).date().isoformat(),
         failed=tuple(check.name for check in of.checks if check.status == "fail"),
         reason=of.reason,
+        stand_in=of.stand_in,
     )
