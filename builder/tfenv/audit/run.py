@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +15,15 @@ from tfenv.audit import datafile, deep, shallow
 from tfenv.audit.listing import IndexFile, index_urls, uv_indexes, wheels_of
 from tfenv.audit.release import facts_of, gathered
 from tfenv.audit.survey import Outcome, Reading, Surveyor
+from tfenv.audit.telling import Told, note, told
 from tfenv.audit.trees import FolderTree
-from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_OK, NotReadyError, TfenvError, UsageError
+from tfenv.errors import EXIT_FAILED, EXIT_OK, TfenvError, UsageError
 from tfenv.versions import is_final, order
 
 PROJECT = "tensorflow"
 SINCE = "2.4"
 DEEP = Reading(name="deep", version=deep.VERSION, read=deep.read, large=True)
 SHALLOW = Reading(name="shallow", version=shallow.VERSION, read=shallow.read)
-
-Told = tuple[dict[str, Any], str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +51,26 @@ def host(*, whole: bool = False) -> Host:
     settings, store = discover(), default_store()
 
     def ask_uv() -> tuple[str, ...]:
-        asked = [uv_binary(), "pip", "compile", "-", "--emit-index-url", "--no-header", "--quiet"]
-        done = subprocess.run(
-            asked, input="", capture_output=True, text=True, check=False, env=settings.environment(os.environ)
-        )
+        # In an empty folder: the settings of a project that it is called in are not this host's.
+        with tempfile.TemporaryDirectory(prefix="tfenv-uv-") as folder:
+            asked = [uv_binary(), "pip", "compile", "-", "--emit-index-url", "--no-header", "--quiet"]
+            done = subprocess.run(
+                [*asked, "--python", sys.executable],
+                input="",
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=folder,
+                env=settings.environment(os.environ),
+            )
         return uv_indexes(done.stdout)
 
     def listing() -> tuple[IndexFile, ...]:
         urls = index_urls(settings, ask_uv)
         if not urls:
             raise UsageError(
-                "no package index is configured (no-index)", remedy="name one: pip config set ..."
+                "no package index is configured",
+                remedy="name one: pip config set global.index-url URL; or take no-index out",
             )
         return wheels_of(PROJECT, urls, settings.requests_session(), SINCE)
 
@@ -109,7 +119,7 @@ def audit(
             after.pop(version)
             after |= {version: before[version]} if version in before else {}
     changed = datafile.write(file, after)
-    return _told(file, listed, [*outcomes, *deeper], troubles, changed)
+    return told(file, outcomes, deeper, troubles, changed=changed)
 
 
 def _speaking(listed: Mapping[str, list[IndexFile]], entries: Mapping[str, Any]) -> list[IndexFile]:
@@ -179,8 +189,7 @@ def _read(on: Host, wheels: list[IndexFile], reading: Reading) -> list[Outcome]:
     for outcome in on.surveyor.survey(wheels, reading):
         outcomes.append(outcome)
         if outcome.now:
-            said = outcome.error.message if outcome.error else f"{_mega(outcome.fetched)} read"
-            on.note(f"{outcome.wheel.filename}: {said}")
+            on.note(note(outcome))
     return outcomes
 
 
@@ -204,49 +213,3 @@ def _by_release(wheels: Iterable[IndexFile]) -> dict[str, list[IndexFile]]:
 
 def _wheels_of_entry(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*entry["wheels"], *({"filename": name} for name in entry["cpu_only"])]
-
-
-def _told(
-    file: Path,
-    listed: Mapping[str, list[IndexFile]],
-    outcomes: list[Outcome],
-    troubles: list[tuple[str, TfenvError]],
-    changed: bool,
-) -> Told:
-    costs = sorted(o.fetched for o in outcomes if o.found)
-    now = [o for o in outcomes if o.now]
-    read_now = sum(o.fetched for o in now)
-    data = {
-        "releases": len(listed),
-        "wheels": len(outcomes),
-        "read_now": len(now),
-        "bytes_read_now": read_now,
-        "changed": changed,
-        "bytes_by_wheel": _by_wheel(outcomes),
-        "unread": [{"what": what, "message": e.message, "remedy": e.remedy} for what, e in troubles],
-    }
-    lines = [
-        f"{len(listed)} releases, {len(outcomes)} wheels: {len(now)} read now "
-        f"({_mega(read_now)}), {len(outcomes) - len(now)} known by their hash"
-    ]
-    if costs:
-        middle = costs[len(costs) // 2]
-        lines.append(
-            f"per wheel {_mega(costs[0])} to {_mega(costs[-1])}, half of them at most {_mega(middle)}"
-        )
-    lines += [f"could not be read: {what}: {e.message}\n  {e.remedy}" for what, e in troubles]
-    lines.append(f"{file}: {'written' if changed else 'unchanged'}")
-    network = all(isinstance(error, NotReadyError) for _, error in troubles)
-    code = EXIT_OK if not troubles else EXIT_NOT_READY if network else EXIT_FAILED
-    return data, "\n".join(lines), code
-
-
-def _mega(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
-
-
-def _by_wheel(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for outcome in outcomes:
-        found[outcome.wheel.filename] = found.get(outcome.wheel.filename, 0) + outcome.fetched
-    return found
