@@ -159,12 +159,12 @@ def _check(query: Query) -> None:
 
 def _matrix(console: Console) -> Matrix | None:
     """The matrix of this folder; None where there is none that can be read."""
-    from tfenv.errors import TfenvError
+    from tfenv.errors import UsageError
     from tfenv.workspace import here_or_checkout
 
     try:
         return here_or_checkout(console.note).matrix
-    except TfenvError as error:
+    except UsageError as error:
         console.note(f"no cells are named: {error.message}")
         return None
 

@@ -121,7 +121,7 @@ def jit_at_first_use(of: Subject) -> Iterator[Finding]:
     if not found.has_code or not found.compiled_at_first_use:
         return
     time, how = kernels.jit_time(found.compiled_at_first_use)
-    what = found.compiled_at_first_use[-1].what
+    what = kernels.in_words(found.compiled_at_first_use)
     yield Finding(
         code="jit-at-first-use",
         severity="limit",

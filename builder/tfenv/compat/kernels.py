@@ -73,6 +73,12 @@ def could_run(facts: Compiled, capability: str) -> bool:
     )
 
 
+def in_words(kernels: tuple[Ptx, ...]) -> str:
+    """Kernels by name, e.g. ``every kernel``."""
+    names = list(dict.fromkeys(ptx.what for ptx in kernels))
+    return next((name for name in names if name == "every kernel"), " and ".join(names))
+
+
 def jit_time(kernels: tuple[Ptx, ...]) -> tuple[str, str]:
     """How long compiling at first use takes, in words, and how that is known."""
     whole = any("every" in ptx.what for ptx in kernels)
