@@ -322,6 +322,17 @@ def test_the_committed_page_fits_and_answers_too(browser: Browser, width: int) -
     page.close()
 
 
+def test_on_a_phone_all_drivers_of_a_gpu_are_one_card(visit: Open) -> None:
+    page = visit(viewport={"width": 360, "height": 740})
+    table = page.get_by_role("table", name="2.15.1 by GPU and driver")
+    card = table.locator("tbody", has=page.get_by_role("rowheader", name="6.1 Pascal (geforce)"))
+    assert card.get_by_role("row").count() == 3
+    edge, inner = (
+        card.evaluate(f"e => getComputedStyle(e{row}).borderLeftWidth") for row in ("", ".rows[1]")
+    )
+    assert (edge, inner) == ("1px", "0px")
+
+
 def test_what_is_touched_is_large_enough(visit: Open) -> None:
     page = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     for control in page.locator("select, button, input#driver").all():
