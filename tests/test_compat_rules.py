@@ -109,6 +109,13 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
             Q(tensorflow="2.15", base=f"{NV}12.2.2-cudnn8-runtime-ubuntu22.04", cuda_source="base"),
         ],
     ),
+    "base-without-ptxas": (
+        [Q(tensorflow="2.15", base=f"{NV}12.2.2-cudnn8-runtime-ubuntu22.04")],
+        [
+            Q(tensorflow="2.15", base=f"{NV}12.2.2-cudnn8-devel-ubuntu22.04"),
+            Q(tensorflow="2.15", base=f"{NV}12.2.2-base-ubuntu22.04", cuda_source="pip"),
+        ],
+    ),
     "base-without-cuda": (
         [Q(tensorflow="2.15", base="python:3.11-slim", cuda_source="base")],
         [Q(tensorflow="2.15", base="python:3.11-slim", cuda_source="pip"), Q(base="python:3.11-slim")],
@@ -382,6 +389,22 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
         [Q(extra=("nvidia-cudnn-cu11==8.6.0.163", "nvidia-cublas-cu12"))],
         [Q(extra=("nvidia-cudnn-cu12==8.9.4.25", "nvidia-cublas-cu12"))],
     ),
+    "not-a-dependency": (
+        [Q(tensorflow="2.21", extra=("tensorflow==2.21.0", "numpy==2.1"))],
+        [
+            Q(tensorflow="2.21", extra=("tensorflow==2.21.0", "tensorboard==2.20.0")),
+            Q(tensorflow="2.20", extra=("tensorflow==2.20.0",)),
+            Q(tensorflow="2.21"),
+        ],
+    ),
+    "nccl-not-installed": (
+        [Q(tensorflow="2.21", extra=("nvidia-cudnn-cu12==9.10.2.21",))],
+        [
+            Q(tensorflow="2.21", extra=("nvidia-cudnn-cu12==9.10.2.21", "nvidia-nccl-cu12")),
+            Q(tensorflow="2.20", extra=("nvidia-cudnn-cu12==9.10.2.21",)),
+            Q(tensorflow="2.21", extra=("tensorflow[and-cuda]==2.21.0",)),
+        ],
+    ),
     "legacy-keras-var-without-package": (
         [
             Q(tensorflow="2.15", env=(("TF_USE_LEGACY_KERAS", "1"),)),
@@ -522,6 +545,16 @@ def test_a_way_out_with_data_centre_gpus_alone() -> None:
         tensorflow="2.18", gpus=H100, driver="535.104", base=f"{NV}12.6.3-cudnn-runtime-ubuntu22.04"
     )
     assert judge(inside, WORLD).outcome == "limit"
+
+
+def test_libraries_that_are_not_named_can_still_be_chosen() -> None:
+    assert judge(Query(tensorflow="2.21", gpus=RTX_5090), WORLD).outcome == "limit"
+    assert judge(Query(tensorflow="2.10", gpus=H100), WORLD).outcome == "limit"
+    assert judge(Query(tensorflow="2.10", gpus=H100, cuda="11.2", cudnn="8.1"), WORLD).outcome == "refused"
+    assert (
+        judge(Query(tensorflow="2.21", gpus=RTX_5090, cuda="12.9", cudnn="9.3"), WORLD).outcome == "refused"
+    )
+    assert judge(Query(tensorflow="2.15", gpus=RTX_5090), WORLD).outcome == "refused"
 
 
 def test_the_release_that_would_run_is_named() -> None:

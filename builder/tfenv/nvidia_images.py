@@ -178,6 +178,11 @@ def digest(image: Image) -> str:
     return str(_data()["digests"].get(image.tag, {}).get("digest", ""))
 
 
+def lacks_compiler(image: Image) -> bool:
+    """Whether ptxas, libdevice and CUPTI are missing, as they are in all flavours but devel."""
+    return image.is_nvidia_cuda and image.flavour in _data()["no_compiler"]["flavours"]
+
+
 def tags_serving(cuda_minor: str, flavour: str = "runtime") -> tuple[str, ...]:
     """Tags with a cuDNN that exist for a CUDA minor release, e.g. ``11.8``; the newest release last."""
     found = []

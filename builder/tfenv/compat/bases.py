@@ -129,6 +129,27 @@ def lacks_cudnn(of: Subject) -> Iterator[Finding]:
     )
 
 
+def lacks_compiler(of: Subject) -> Iterator[Finding]:
+    """CUDA comes from an image without ptxas, libdevice and CUPTI."""
+    if (
+        of.source != "base"
+        or not of.image
+        or not nvidia_images.lacks_compiler(of.image)
+        or not of.image.cudnn_name
+    ):
+        return
+    yield Finding(
+        code="base-without-ptxas",
+        severity="limit",
+        message=f"{of.image.name} has no ptxas, libdevice and CUPTI: no XLA (jit_compile, which Keras 3 "
+        "may choose "
+        "by itself), and no GPU in profiles",
+        remedy=f"NVIDIA's wheels nvidia-cuda-nvcc-cu{of.image.cuda.split('.')[0]} and nvidia-cuda-cupti-cu"
+        f"{of.image.cuda.split('.')[0]} beside it, or the devel flavour",
+        source=nvidia_images.source(),
+    )
+
+
 def no_cuda_source(of: Subject) -> Iterator[Finding]:
     """CUDA is to come from a base that has none."""
     if of.source != "base" or not of.image or _nvidia(of) or of.image.brings_cuda != "no":
@@ -244,6 +265,7 @@ BASE_RULES: tuple[Rule, ...] = (
     Rule("base-tag-removed", tag_removed),
     Rule("base-cudnn-variant-missing", variant_missing),
     Rule("base-flavour-lacks-cudnn", lacks_cudnn),
+    Rule("base-without-ptxas", lacks_compiler),
     Rule("base-without-cuda", no_cuda_source),
     Rule("ppa-dropped-eol-distro", ppa_dropped),
     Rule("base-tag-unlisted", tag_unlisted),

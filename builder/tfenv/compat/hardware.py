@@ -82,13 +82,14 @@ def no_code_in_libraries(of: Subject) -> Iterator[Finding]:
         ("cublas", f"cuBLAS of CUDA {cuda}", cuda),
         ("cudnn", f"cuDNN {cudnn}", cudnn),
     )
+    open_ = _left_open(of, of.gpu)
     for library, name, version in asked:
         if lacks := kernels.library_lacks(library, version, of.gpu.capability):
             yield Finding(
                 code="gpu-not-in-libraries",
-                severity="refuse",
+                severity="limit" if open_ else "refuse",
                 message=f"{name} has machine code for compute capabilities {lacks[0]} to {lacks[1]}, "
-                f"none for {_who(of.gpu)}",
+                f"none for {_who(of.gpu)}" + (": other ones that serve it are needed" if open_ else ""),
                 remedy=_other_libraries(of.gpu, library, lacks),
                 source=kernels.source(library),
             )
@@ -101,13 +102,14 @@ def libraries_older_than_gpu(of: Subject) -> Iterator[Finding]:
     cuda = of.libraries[0]
     if order(minor(cuda)) >= order(of.gpu.first_cuda) or list(no_code_in_libraries(of)):
         return
-    new = of.gpu.capability.endswith(".0")
+    # sm_89 runs the machine code of sm_86 and sm_80; nothing older runs on the first of a major version.
+    new = of.gpu.capability.endswith(".0") and not _left_open(of, of.gpu)
     yield Finding(
         code="libraries-older-than-gpu",
         severity="refuse" if new else "limit",
         message=f"the libraries are of CUDA {cuda}, and {_who(of.gpu)} is known from CUDA "
         f"{of.gpu.first_cuda} on: "
-        + ("they have no code for it" if new else "they run the code of its predecessors on it"),
+        + ("they have no code for it" if of.gpu.capability.endswith(".0") else "they run older code on it"),
         remedy=f"libraries of CUDA {of.gpu.first_cuda} or newer, of the same major version as TensorFlow's",
         source="https://developer.nvidia.com/cuda-gpus; targets that ptxas of each CUDA knows",
     )
@@ -243,6 +245,12 @@ def driver_branch_ended(of: Subject) -> Iterator[Finding]:
             remedy="move the host to a branch that is supported",
             source=eol.source("driver"),
         )
+
+
+def _left_open(of: Subject, gpu: Gpu) -> bool:
+    """Whether no libraries were named, and there are some with which the release runs on the GPU."""
+    named = of.cuda or of.cudnn or of.source == "base"
+    return bool(not named and of.facts and kernels.could_run(of.facts, gpu.capability))
 
 
 def _floor(of: Subject) -> Floor | None:

@@ -163,6 +163,40 @@ def two_cuda_majors(of: Subject) -> Iterator[Finding]:
         )
 
 
+def apart(of: Subject) -> Iterator[Finding]:
+    """A list without what TensorFlow needs for a part of itself, and does not ask for."""
+    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    for row in read("packages")["apart"]:
+        if names and of.release and _holds(row["tensorflow"], of.release) and row["package"] not in names:
+            yield Finding(
+                code="not-a-dependency",
+                severity="warn",
+                message=f"{row['package']} is not listed: with TensorFlow {minor(of.release)} {row['why']}",
+                remedy=f"list {row['package']} too",
+                source=row["source"],
+            )
+
+
+def nccl_from_outside(of: Subject) -> Iterator[Finding]:
+    """NVIDIA's wheels without NCCL, for a release that does not bring it."""
+    if not of.facts or of.facts.nccl_how != "loaded" or of.source != "wheels" or of.query.by_tfenv:
+        return
+    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    by_name = any(name.startswith("nvidia-") for name in names)
+    if not by_name or any("and-cuda" in text for text in of.query.extra):
+        return
+    if not any(name.startswith("nvidia-nccl-") for name in names):
+        yield Finding(
+            code="nccl-not-installed",
+            severity="limit",
+            message=f"one GPU only: TensorFlow {of.release} loads libnccl.so.2 from outside, and no "
+            "nvidia-nccl wheel "
+            "is listed",
+            remedy=f"list nvidia-nccl-cu{of.facts.cuda.split('.')[0]} too",
+            source=of.facts.source.get("nccl", ""),
+        )
+
+
 def legacy_keras(of: Subject) -> Iterator[Finding]:
     """TF_USE_LEGACY_KERAS without the package that it makes TensorFlow look for."""
     table = read("packages")["legacy_keras"]
@@ -196,6 +230,8 @@ PACKAGE_RULES: tuple[Rule, ...] = (
     Rule("lock-foreign-platform", foreign_platform),
     Rule("tensorflow-gpu-ended", tensorflow_gpu),
     Rule("two-cuda-majors", two_cuda_majors),
+    Rule("not-a-dependency", apart),
+    Rule("nccl-not-installed", nccl_from_outside),
     Rule("legacy-keras-var-without-package", legacy_keras),
 )
 
