@@ -372,6 +372,15 @@ def test_a_proof_counts_for_its_compute_capability_only(made: Page) -> None:
     assert all(not of.proven for of in made.entries if of.standing.kind in ("checked", "built", "open"))
 
 
+def test_why_other_libraries_serve_is_said_of_the_release() -> None:
+    (cell, *_) = pages.matrix().cells
+    other = replace(cell, row=replace(cell.row, other_libraries="no older wheels exist"))
+    (release,) = pages.page(cells=(other,), refused=()).releases
+    assert release.about[1:] == ("Newer libraries serve, because no older wheels exist.",)
+    (release,) = pages.page(cells=(cell,), refused=()).releases
+    assert len(release.about) == 1
+
+
 def test_a_release_of_which_all_is_refused_is_shown_too() -> None:
     matrix = pages.matrix()
     gone = tuple((cell.name, "no wheel") for cell in matrix.cells if cell.row.tensorflow == "2.4.4")
@@ -585,9 +594,12 @@ def test_a_readme_with_one_marker_is_left_alone(team: Path, capsys: pytest.Captu
     assert not (team / "docs").exists()
 
 
-def test_another_folder(team: Path) -> None:
+def test_for_another_folder_the_readme_is_left_alone(team: Path) -> None:
+    (team / "README.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     assert cli.run(["page", "--output", "elsewhere"]) == 0
-    assert (team / "elsewhere/matrix.html").is_file() and not (team / "docs").exists()
+    assert sorted(path.name for path in (team / "elsewhere").iterdir()) == ["matrix.html", "matrix.md"]
+    assert not (team / "docs").exists()
+    assert (team / "README.md").read_text() == f"{page.BEGIN}\n{page.END}\n"
 
 
 def test_the_page_says_the_same_of_the_same_files(team: Path) -> None:

@@ -14,7 +14,7 @@ from tfenv.commands._common import emit, json_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the page.  [default: docs/ beside matrix.yaml]",
+    help="Write there, and leave README.md alone.  [default: docs/ beside matrix.yaml]",
 )
 @json_option
 def command(check: bool, output: Path | None, as_json: bool) -> int:
@@ -29,8 +29,7 @@ def command(check: bool, output: Path | None, as_json: bool) -> int:
     from tfenv.workspace import here
 
     workspace = here()
-    root = workspace.matrix_path.parent
-    made = files.texts(files.page_of(workspace, facts.compiled), root, output or root / "docs")
+    made = files.texts(files.page_of(workspace, facts.compiled), workspace.matrix_path.parent, output)
     changed = files.drift(made)
     if check:
         files.raise_drift(changed)

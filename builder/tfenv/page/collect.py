@@ -211,13 +211,19 @@ def _release(
     lines = tuple((python, tuple(place(python, base) for base in bases)) for python in pythons)
     return Release(
         tensorflow=tensorflow,
-        about=tuple(about(tensorflow)),
+        about=(*about(tensorflow), *_why_others(cells)),
         sets=tuple(dict.fromkeys(cell.cuda_set.name for cell in cells)),
         bases=bases,
         lines=lines,
         tables=_tables(cells, answers),
         refused=tuple(refused),
     )
+
+
+def _why_others(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Why the images of a release hold newer libraries than it was compiled for, as its rows say."""
+    reasons = dict.fromkeys(cell.row.other_libraries for cell in cells if cell.row.other_libraries)
+    return tuple(f"Newer libraries serve, because {reason.rstrip('.')}." for reason in reasons)
 
 
 def _proven(

@@ -19,7 +19,8 @@ from .markdown import BEGIN, replace_between, to_markdown
 if TYPE_CHECKING:
     from tfenv.workspace import Workspace
 
-HTML, MARKDOWN, PICTURE, README = "matrix.html", "matrix.md", "matrix.png", "README.md"
+FOLDER, README = "docs", "README.md"
+HTML, MARKDOWN, PICTURE = "matrix.html", "matrix.md", "matrix.png"
 
 
 def page_of(workspace: Workspace, compiled: Lookup) -> Page:
@@ -42,18 +43,21 @@ def page_of(workspace: Workspace, compiled: Lookup) -> Page:
     )
 
 
-def texts(page: Page, root: Path, output: Path) -> Mapping[Path, str]:
-    """The text of each file: the page, and the table in the README, or in a file where that has no markers.
+def texts(page: Page, root: Path, output: Path | None) -> Mapping[Path, str]:
+    """The text of each file: the page, and the table.
+
+    The table goes into the README, or into a file where that has no markers, and for another folder.
 
     Args:
-        root: the folder of matrix.yaml; output: where the page belongs.
+        root: the folder of matrix.yaml; output: another folder than docs/ in it.
 
     Raises:
         UsageError: the README has one of the markers, but not both in order.
     """
     readme = root / README
     text = readme.read_text("utf-8") if readme.is_file() else ""
-    own = BEGIN in text
+    own = output is None and BEGIN in text
+    output = output or root / FOLDER
     near = root if own else output
     picture = _link(near, output / PICTURE) if (output / PICTURE).is_file() else None
     table = to_markdown(page, _link(near, output / HTML), picture)
