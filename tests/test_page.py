@@ -376,7 +376,7 @@ def test_why_other_libraries_serve_is_said_of_the_release() -> None:
     (cell, *_) = pages.matrix().cells
     other = replace(cell, row=replace(cell.row, other_libraries="no older wheels exist"))
     (release,) = pages.page(cells=(other,), refused=()).releases
-    assert release.about[1:] == ("Newer libraries serve, because no older wheels exist.",)
+    assert release.about[1:] == ("Why newer libraries: no older wheels exist.",)
     (release,) = pages.page(cells=(cell,), refused=()).releases
     assert len(release.about) == 1
 

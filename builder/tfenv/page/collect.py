@@ -223,7 +223,7 @@ def _release(
 def _why_others(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Why the images of a release hold newer libraries than it was compiled for, as its rows say."""
     reasons = dict.fromkeys(cell.row.other_libraries for cell in cells if cell.row.other_libraries)
-    return tuple(f"Newer libraries serve, because {reason.rstrip('.')}." for reason in reasons)
+    return tuple(f"Why newer libraries: {reason.rstrip('.')}." for reason in reasons)
 
 
 def _proven(
