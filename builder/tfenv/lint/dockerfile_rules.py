@@ -121,30 +121,31 @@ def no_python(of: Dockerfile) -> Iterator[Finding]:
     for stage in of.stages:
         if stage.image is None or stage.image.has_python != "no":
             continue
-        for instruction in stage.instructions:
-            commands = instruction.commands or (((),) if instruction.word in ("COPY", "ADD") else ())
-            called = False
-            for words in commands:
-                if brings_python(instruction, words):
-                    called = True
-                    break
-                if words and calls_python(words):
-                    yield Finding(
-                        code="base-has-no-python",
-                        severity="lint",
-                        message=f"'{words[0]}' is called, and {stage.image.name} has no Python: 'python: "
-                        "not found' "
-                        "or 'pip: not found'",
-                        remedy="install one first: apt-get install -y python3 python3-pip (mind its "
-                        "version), or a "
-                        "standalone Python",
-                        source="https://github.com/replicate/cog/issues/1911",
-                        line=instruction.line,
-                    )
-                    called = True
-                    break
-            if called:
-                break
+        if found := _first_call(stage):
+            line, word = found
+            yield Finding(
+                code="base-has-no-python",
+                severity="lint",
+                message=f"'{word}' is called, and {stage.image.name} has no Python: 'python: not found' or "
+                "'pip: not found'",
+                remedy="install one first: apt-get install -y python3 python3-pip (mind its version), or a "
+                "standalone Python",
+                source="https://github.com/replicate/cog/issues/1911",
+                line=line,
+            )
+
+
+def _first_call(stage: Stage) -> tuple[int, str] | None:
+    """Line and word of the first call of a python that nothing has brought; None if there is none."""
+    for instruction in stage.instructions:
+        if instruction.word in ("COPY", "ADD") and brings_python(instruction, ()):
+            return None
+        for words in instruction.commands:
+            if brings_python(instruction, words):
+                return None
+            if calls_python(words):
+                return instruction.line, words[0]
+    return None
 
 
 def floating_below(of: Dockerfile) -> Iterator[Finding]:
