@@ -39,6 +39,12 @@ class Gpu:
         """The compiler's name of it, e.g. ``sm_90``."""
         return "sm_" + self.capability.replace(".", "")
 
+    @property
+    def in_words(self) -> str:
+        """E.g. ``H100, compute capability 9.0``; the architecture where no product was named."""
+        named = self.name if self.name != self.capability else self.architecture
+        return f"{named}, compute capability {self.capability}"
+
 
 #: Words of a name that do not tell one chip from another.
 _TAKEN_OFF = re.compile(

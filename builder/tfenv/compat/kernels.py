@@ -47,8 +47,17 @@ def runs_on(code: str, capability: str) -> bool:
     return major(code) == major(capability) and order(code) <= order(capability)
 
 
-def library_lacks(library: Library, version: str, capability: str) -> tuple[str, str] | None:
-    """The compute capabilities (lowest, highest) that a library has code for, unless the GPU's is one.
+@dataclass(frozen=True, kw_only=True)
+class Lack:
+    """A library without code for a GPU: what it has code for, and the version since which that is so."""
+
+    lowest: str
+    highest: str
+    since: str
+
+
+def library_lacks(library: Library, version: str, capability: str) -> Lack | None:
+    """What a library has code for, unless the GPU is among it.
 
     Args:
         version: of CUDA for cuBLAS, of cuDNN for cuDNN; one that no wheel was read of gives None.
@@ -57,8 +66,11 @@ def library_lacks(library: Library, version: str, capability: str) -> tuple[str,
     older = [since for since in rows if order(since) <= order(version)]
     if not older:
         return None
-    lowest, highest = rows[max(older, key=order)]
-    return None if _covers(lowest, highest, capability) else (lowest, highest)
+    since = max(older, key=order)
+    lowest, highest = rows[since]
+    if _covers(lowest, highest, capability):
+        return None
+    return Lack(lowest=lowest, highest=highest, since=since)
 
 
 def could_run(facts: Compiled, capability: str) -> bool:

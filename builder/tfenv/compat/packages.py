@@ -6,45 +6,21 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from tfenv.versions import minor, order
 
 from .data import read
 from .model import Finding, Severity
+from .pins import names as named
+from .pins import pins, requirements
 from .rules import Rule
 from .subject import Subject
 
 #: In the table instead of a range: the package's minor release has to be TensorFlow's.
 SAME_MINOR = "same minor"
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
-
-
-def requirements(texts: tuple[str, ...]) -> tuple[Requirement, ...]:
-    """The requirements that can be read; options, addresses and the like are left out."""
-    found = []
-    for text in texts:
-        try:
-            found.append(Requirement(text))
-        except InvalidRequirement:
-            continue
-    return tuple(found)
-
-
-def pins(texts: tuple[str, ...]) -> dict[str, str]:
-    """The packages that are pinned to one version, by normalised name."""
-    found: dict[str, str] = {}
-    for requirement in requirements(texts):
-        exact = [spec.version for spec in requirement.specifier if spec.operator in ("==", "===")]
-        if exact and not exact[0].endswith("*"):
-            try:
-                found[canonicalize_name(requirement.name)] = str(order(exact[0]))
-            except InvalidVersion:
-                continue
-    return found
 
 
 def must_be(code: str, of: Subject) -> Iterator[Finding]:
@@ -150,7 +126,7 @@ def tensorflow_gpu(of: Subject) -> Iterator[Finding]:
 
 def two_cuda_majors(of: Subject) -> Iterator[Finding]:
     """NVIDIA's wheels of two CUDA major versions."""
-    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    names = named(of.query.extra)
     majors = sorted({name[-4:] for name in names if name.startswith("nvidia-") and name[-4:-2] == "cu"})
     if len(majors) > 1:
         yield Finding(
@@ -165,7 +141,7 @@ def two_cuda_majors(of: Subject) -> Iterator[Finding]:
 
 def apart(of: Subject) -> Iterator[Finding]:
     """A list without what TensorFlow needs for a part of itself, and does not ask for."""
-    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    names = named(of.query.extra)
     for row in read("packages")["apart"]:
         if names and of.release and _holds(row["tensorflow"], of.release) and row["package"] not in names:
             yield Finding(
@@ -181,7 +157,7 @@ def nccl_from_outside(of: Subject) -> Iterator[Finding]:
     """NVIDIA's wheels without NCCL, for a release that does not bring it."""
     if not of.facts or of.facts.nccl_how != "loaded" or of.source != "wheels" or of.query.by_tfenv:
         return
-    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    names = named(of.query.extra)
     by_name = any(name.startswith("nvidia-") for name in names)
     if not by_name or any("and-cuda" in text for text in of.query.extra):
         return
@@ -203,7 +179,7 @@ def legacy_keras(of: Subject) -> Iterator[Finding]:
     value = dict(of.query.env).get("TF_USE_LEGACY_KERAS", "")
     if value.lower() not in ("1", "true") or not of.release:
         return
-    names = {canonicalize_name(requirement.name) for requirement in requirements(of.query.extra)}
+    names = named(of.query.extra)
     if "tf-keras" in names:
         return
     tf = minor(of.release)

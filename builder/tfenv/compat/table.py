@@ -9,15 +9,27 @@ from tfenv import facts
 
 from .bases import BASE_RULES
 from .data import read
+from .driver import DRIVER_RULES
+from .extras import EXTRA_RULES
+from .gpu import GPU_RULES
 from .libraries import LIBRARY_RULES
 from .model import Finding, Query, Verdict, verdict
+from .nvidia_tags import TAG_RULES
 from .packages import PACKAGE_RULES
 from .releases import RELEASE_RULES
 from .rules import Rule
-from .runs import HARDWARE_RULES
 from .subject import Known, subjects
 
-RULES: tuple[Rule, ...] = (*RELEASE_RULES, *BASE_RULES, *LIBRARY_RULES, *HARDWARE_RULES, *PACKAGE_RULES)
+RULES: tuple[Rule, ...] = (
+    *RELEASE_RULES,
+    *EXTRA_RULES,
+    *TAG_RULES,
+    *BASE_RULES,
+    *LIBRARY_RULES,
+    *GPU_RULES,
+    *DRIVER_RULES,
+    *PACKAGE_RULES,
+)
 
 
 def known(today: date | None = None) -> Known:

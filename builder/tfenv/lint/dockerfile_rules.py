@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from tfenv.compat.bases import BASE_RULES
 from tfenv.compat.data import read
 from tfenv.compat.model import Finding, Query
-from tfenv.compat.packages import pins, requirements
+from tfenv.compat.pins import pins, requirements
 
 from .dockerfile import Stage, parse
 from .installs import Pip, brings_python, calls_python, cleans, debs, fills, pips
@@ -84,7 +84,7 @@ def driver_libraries(of: Dockerfile) -> Iterator[Finding]:
                     "over them: with WSL2 the container does not start ('file exists'), elsewhere the "
                     "versions "
                     "may not match",
-                    remedy="leave it out (what is needed of CUDA has packages of its own: cuda-nvcc-12-2, "
+                    remedy="leave it out (what is needed of CUDA has packages of its own: cuda-nvcc-VERSION, "
                     "ocl-icd-libopencl1), or delete libnvidia-* and libcuda* in the same RUN",
                     source=table["source"],
                     line=instruction.line,

@@ -7,7 +7,7 @@ import re
 from packaging.utils import canonicalize_name
 
 from tfenv.compat.model import Finding, Query
-from tfenv.compat.packages import pins, requirements
+from tfenv.compat.pins import pins, requirements
 
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
 #: What uv says when a lock names a file that the target has no wheel of.

@@ -1,18 +1,16 @@
-"""Rules about the GPU and its driver."""
+"""Rules about the GPU: its kernels in the wheel and in the libraries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfenv import eol, gpus
-from tfenv.errors import UsageError
-from tfenv.facts import Floor, floors
+from tfenv import gpus
 from tfenv.gpus import Gpu
-from tfenv.versions import is_final, major, minor, order
+from tfenv.versions import is_final, minor, order
 
 from . import kernels
-from .data import read
 from .model import Finding
+from .rules import Rule
 from .subject import Subject
 
 
@@ -52,7 +50,7 @@ def no_code_in_wheel(of: Subject) -> Iterator[Finding]:
     if found.has_code:
         return
     wheel = f"the TensorFlow {of.release} wheel"
-    who = f"{of.gpu.target} ({_who(of.gpu)})"
+    who = f"{of.gpu.target} ({of.gpu.in_words})"
     remedy = "another TensorFlow release or build: neither another base image nor another CUDA adds kernels"
     how = of.facts.source.get("sass", "fatbin headers of the wheel")
     if found.stuck:
@@ -88,8 +86,9 @@ def no_code_in_libraries(of: Subject) -> Iterator[Finding]:
             yield Finding(
                 code="gpu-not-in-libraries",
                 severity="limit" if open_ else "refuse",
-                message=f"{name} has machine code for compute capabilities {lacks[0]} to {lacks[1]}, "
-                f"none for {_who(of.gpu)}" + (": other ones that serve it are needed" if open_ else ""),
+                message=f"{name} has machine code for compute capabilities {lacks.lowest} to "
+                f"{lacks.highest}, "
+                f"none for {of.gpu.in_words}" + (": other ones that serve it are needed" if open_ else ""),
                 remedy=_other_libraries(of.gpu, library, lacks),
                 source=kernels.source(library),
             )
@@ -107,7 +106,7 @@ def libraries_older_than_gpu(of: Subject) -> Iterator[Finding]:
     yield Finding(
         code="libraries-older-than-gpu",
         severity="refuse" if new else "limit",
-        message=f"the libraries are of CUDA {cuda}, and {_who(of.gpu)} is known from CUDA "
+        message=f"the libraries are of CUDA {cuda}, and {of.gpu.in_words} is known from CUDA "
         f"{of.gpu.first_cuda} on: "
         + ("they have no code for it" if of.gpu.capability.endswith(".0") else "they run older code on it"),
         remedy=f"libraries of CUDA {of.gpu.first_cuda} or newer, of the same major version as TensorFlow's",
@@ -127,7 +126,7 @@ def jit_at_first_use(of: Subject) -> Iterator[Finding]:
     yield Finding(
         code="jit-at-first-use",
         severity="limit",
-        message=f"TensorFlow {of.release} has {what} only as PTX for {_who(of.gpu)}: "
+        message=f"TensorFlow {of.release} has {what} only as PTX for {of.gpu.in_words}: "
         f"the driver compiles them at first use. Expect {time}; kept in CUDA_CACHE_PATH, it is paid once",
         remedy="keep CUDA_CACHE_PATH on a volume, with CUDA_CACHE_MAXSIZE=4294967296",
         source=how,
@@ -144,7 +143,7 @@ def nccl_without_code(of: Subject) -> Iterator[Finding]:
         code="nccl-without-code",
         severity="limit",
         message=f"with more than one GPU: the NCCL {of.facts.nccl} in TensorFlow {of.release} has no code "
-        f"for {_who(of.gpu)}, so NcclAllReduce, the default of MirroredStrategy, hangs",
+        f"for {of.gpu.in_words}, so NcclAllReduce, the default of MirroredStrategy, hangs",
         remedy="tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.HierarchicalCopyAllReduce())",
         source=kernels.source("nccl_hang"),
     )
@@ -157,130 +156,30 @@ def xla_cannot_target(of: Subject) -> Iterator[Finding]:
     yield Finding(
         code="xla-cannot-target-gpu",
         severity="limit",
-        message=f"no XLA (jit_compile=True) on {_who(of.gpu)}: TensorFlow {of.release} was compiled for CUDA "
+        message=f"no XLA (jit_compile=True) on {of.gpu.in_words}: TensorFlow {of.release} was compiled "
+        "for CUDA "
         f"{of.facts.cuda}, and its XLA cannot name {of.gpu.target}, which came with CUDA {of.gpu.xla_cuda}",
         remedy="leave jit_compile off: model.compile(..., jit_compile=False)",
         source="https://github.com/tensorflow/tensorflow/issues/111958",
     )
 
 
-def driver_too_old(of: Subject) -> Iterator[Finding]:
-    """The driver is older than the libraries need."""
-    floor = _floor(of)
-    if floor and floor.since == "0" and order(of.query.driver) < order(floor.driver):
-        yield _too_old(
-            of, floor, "driver-too-old", f"CUDA {major(of.libraries[0])} needs {floor.driver} or newer"
-        )
-
-
-def driver_too_old_for_ptx(of: Subject) -> Iterator[Finding]:
-    """The driver cannot compile the PTX that the GPU depends on."""
-    floor = _floor(of)
-    if floor and floor.since != "0" and order(of.query.driver) < order(floor.driver):
-        yield _too_old(
-            of,
-            floor,
-            "driver-too-old-for-ptx",
-            f"{_who(of.gpu)} has to have PTX compiled, for which the driver must be {floor.driver} or newer "
-            f"({floor.why}; older ones: CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
-        )
-
-
-def driver_older_than_gpu(of: Subject) -> Iterator[Finding]:
-    """The driver is of before the GPU."""
-    if of.gpu and of.query.driver and of.gpu.first_driver:
-        if order(of.query.driver) >= order(of.gpu.first_driver):
-            return
-        yield Finding(
-            code="driver-older-than-gpu",
-            severity="refuse",
-            message=f"the driver {of.query.driver} does not know {_who(of.gpu)}: it needs "
-            f"{of.gpu.first_driver} or newer",
-            remedy=f"install the driver {of.gpu.first_driver} or newer on the host",
-            source="https://docs.nvidia.com/deeplearning/cudnn/latest/support-matrix/",
-        )
-
-
-def driver_not_judged(of: Subject) -> Iterator[Finding]:
-    """No table says which driver these libraries need."""
-    if not of.facts or not of.query.driver or not of.libraries[0]:
-        return
-    try:
-        floors(of.facts, of.libraries[0])
-    except UsageError as error:
-        yield Finding(
-            code="driver-not-judged",
-            severity="unknown",
-            message=f"whether the driver {of.query.driver} will do is not known: {error.message}",
-            remedy=error.remedy,
-        )
-
-
-def driver_drops_gpu(of: Subject) -> Iterator[Finding]:
-    """The driver is of after the GPU's last branch."""
-    if not of.gpu or not of.query.driver or not of.gpu.last_driver:
-        return
-    if _branch(of.query.driver) <= int(of.gpu.last_driver):
-        return
-    yield Finding(
-        code="driver-drops-gpu",
-        severity="refuse",
-        message=f"the driver {of.query.driver} no longer supports {_who(of.gpu)}: "
-        f"branch {of.gpu.last_driver} is the last for {of.gpu.architecture}",
-        remedy=f"install a driver of branch {of.gpu.last_driver} on the host",
-        source="NVIDIA's Unix graphics feature deprecation schedule",
-    )
-
-
-def driver_branch_ended(of: Subject) -> Iterator[Finding]:
-    """The driver's branch gets no more fixes."""
-    if not of.query.driver or not of.known:
-        return
-    branch = major(of.query.driver)
-    if last := eol.ended("driver", branch, of.known.today):
-        yield Finding(
-            code="driver-branch-ended",
-            severity="warn",
-            message=f"driver branch {branch} ended on {last}: no more security fixes",
-            remedy="move the host to a branch that is supported",
-            source=eol.source("driver"),
-        )
+GPU_RULES: tuple[Rule, ...] = (
+    Rule("gpu-unknown", gpu_unknown),
+    Rule("gpu-code-not-read", code_not_read),
+    Rule("gpu-arch-unsupported-by-wheel", no_code_in_wheel),
+    Rule("gpu-not-in-libraries", no_code_in_libraries),
+    Rule("libraries-older-than-gpu", libraries_older_than_gpu),
+    Rule("jit-at-first-use", jit_at_first_use),
+    Rule("nccl-without-code", nccl_without_code),
+    Rule("xla-cannot-target-gpu", xla_cannot_target),
+)
 
 
 def _left_open(of: Subject, gpu: Gpu) -> bool:
     """Whether no libraries were named, and there are some with which the release runs on the GPU."""
     named = of.cuda or of.cudnn or of.source == "base"
     return bool(not named and of.facts and kernels.could_run(of.facts, gpu.capability))
-
-
-def _floor(of: Subject) -> Floor | None:
-    """The floor that holds for the GPU; for no GPU the lowest one."""
-    cuda = of.libraries[0]
-    if not of.facts or not of.query.driver or not cuda:
-        return None
-    capability = of.gpu.capability if of.gpu else "0"
-    try:
-        known = floors(of.facts, cuda)
-    except UsageError:
-        return None  # driver_not_judged says so
-    return [floor for floor in known if order(floor.since) <= order(capability)][-1]
-
-
-def _too_old(of: Subject, floor: Floor, code: str, why: str) -> Finding:
-    table = read("drivers")["forward"]
-    package = table["package"].format(major=major(floor.cuda), minor=floor.cuda.split(".")[1])
-    source = table["source"]
-    may = bool(of.gpu and of.gpu.kind in table["kinds"])
-    image = of.image
-    inside = bool(image and image.is_nvidia_cuda and image.cuda and order(image.cuda) >= order(floor.cuda))
-    said = f"the driver {of.query.driver} is too old: {why}"
-    remedy = f"install the driver {floor.driver} or newer on the host"
-    if may and inside:
-        message = f"{said}, unless the {package} of the base lifts it, as it can with data-centre GPUs"
-        return Finding(code=code, severity="limit", message=message, remedy=remedy, source=source)
-    if may or not of.gpu:
-        remedy += f"; with data-centre GPUs only, the package {package} (or newer) in the image is a way out"
-    return Finding(code=code, severity="refuse", message=said, remedy=remedy, source=source)
 
 
 def _releases_for(gpu: Gpu, of: Subject) -> str:
@@ -294,19 +193,8 @@ def _releases_for(gpu: Gpu, of: Subject) -> str:
     return ", ".join(fitting)
 
 
-def _other_libraries(gpu: Gpu, library: str, lacks: tuple[str, str]) -> str:
-    if order(gpu.capability) > order(lacks[1]):
+def _other_libraries(gpu: Gpu, library: str, lacks: kernels.Lack) -> str:
+    if order(gpu.capability) > order(lacks.highest):
         return f"libraries of CUDA {gpu.first_cuda} or newer, and a TensorFlow that they serve"
-    older = "cuDNN 9.10.2 or older" if library == "cudnn" else "libraries of an older CUDA"
-    return f"{older}, as long as they serve the release"
-
-
-def _branch(driver: str) -> int:
-    return int(major(driver)) // 5 * 5
-
-
-def _who(gpu: Gpu | None) -> str:
-    if gpu is None:
-        return "the GPU"
-    named = gpu.name if gpu.name != gpu.capability else gpu.architecture
-    return f"{named}, compute capability {gpu.capability}"
+    name = "a cuDNN" if library == "cudnn" else "libraries of a CUDA"
+    return f"{name} older than {lacks.since}, as long as it serves the release"
