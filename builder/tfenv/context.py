@@ -73,7 +73,7 @@ def stage(lock: Lock, files: Mapping[str, str], store: Store, root: Path) -> Sta
             )
         for wheel in lock.wheels:
             _link(store, wheel.sha256, wheels / wheel.layer, wheel.filename)
-        for layer in ("cuda", "python"):
+        for layer in ("cuda", "python", "source"):
             (wheels / layer).mkdir(exist_ok=True, parents=True)
             lines = lockfile.requirement_lines(lock.wheels, layer)
             text = "".join(f"{line}\n" for line in lines)

@@ -18,6 +18,7 @@ from tfenv.model import DebianPackage, Lock, Wheel
 from tfenv.store import Store, hash_file
 from tfenv.transfer import Item, Progress
 from tfenv.uv import compile_pylock, uv_binary, wheel_urls
+from tfenv.wheels import sources
 
 if TYPE_CHECKING:
     import requests
@@ -86,7 +87,7 @@ def fetch(
     env = os.environ if env is None else env
     with store.lock():
         debs, wheels = missing(lock, store)
-        _fetch_interpreter(lock, store, env, run, progress)
+        _fetch_interpreter(lock, store, env, progress)
         items, gone = _wheel_items(lock, wheels, index, env, run)
         lost: tuple[Item, ...] = ()
         if debs:
@@ -104,9 +105,7 @@ def fetch(
             raise MissingInputs(lock.cell, wheels=[item.name for item in lost])
 
 
-def _fetch_interpreter(
-    lock: Lock, store: Store, env: Mapping[str, str], run: Run, progress: Progress
-) -> None:
+def _fetch_interpreter(lock: Lock, store: Store, env: Mapping[str, str], progress: Progress) -> None:
     """The provider tells hashes and no sizes, so the server is asked for those."""
     if lock.interpreter is None or not lacks_interpreter(lock, store):
         return
@@ -176,12 +175,12 @@ def _ask(
 ) -> dict[str, tuple[str, ...]]:
     """Let uv look up the locked versions in the user's own index; URLs by sha256."""
 
-    def ask(some: Iterable[Wheel], settings: IndexSettings) -> dict[str, tuple[str, ...]]:
+    def ask(some: Sequence[Wheel], settings: IndexSettings) -> dict[str, tuple[str, ...]]:
         document = compile_pylock(
             [f"{w.name}=={w.version}" for w in some],
             python=python_of(lock),
             platform=lock.wheel_platform,
-            options=("--no-deps",),
+            options=("--no-deps", *sources(w.name for w in some if w.layer == "source")),
             index=settings,
             uv=uv_binary(env),
             env=env,

@@ -27,6 +27,7 @@ def registry_digest(image: str, run: Run, client: str = "docker") -> str:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise NotReadyError(
             f"the registry does not tell the digest of {image}: {said[-1] if said else 'no answer'}",
-            remedy=f"check the network and `docker login`; or write the digest into matrix.yaml: {image}@sha256:...",
+            remedy="check the network and `docker login`; or write the digest into matrix.yaml: "
+            f"{image}@sha256:...",
         )
     return found[1]

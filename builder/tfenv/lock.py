@@ -55,6 +55,7 @@ def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
             platform=platform,
             exclude_newer=cell.row.exclude_newer,
             exempt=cell.cuda_wheels,
+            from_source=[rule.what for rule in cell.row.from_source],
             without=[rule.what for rule in cell.cuda_set.without],
             index=index,
             uv=uv_binary(env),
@@ -251,6 +252,10 @@ def _debian_differs(cell: Cell, previous: Lock) -> list[str]:
 
 def _wheels_differ(cell: Cell, previous: Lock) -> list[str]:
     reasons = _asked("requirements", cell.requirements, previous.requirements)
+    source = {wheel.name for wheel in previous.wheels if wheel.layer == "source"}
+    if source != (wanted := {rule.what for rule in cell.row.from_source}):
+        asked, locked = (", ".join(sorted(names)) or "nothing" for names in (wanted, source))
+        reasons.append(f"from source: {asked}, locked: {locked}")
     if previous.exclude_newer != cell.row.exclude_newer:
         reasons.append(f"exclude_newer is {cell.row.exclude_newer}, locked is {previous.exclude_newer}")
     now_without = {rule.what for rule in cell.cuda_set.without}

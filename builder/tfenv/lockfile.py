@@ -20,6 +20,7 @@ REQUIREMENTS_NAME = "requirements.lock"
 _LAYERS: dict[Layer, str] = {
     "cuda": "NVIDIA's libraries: one layer for every Python",
     "python": "TensorFlow and what it needs",
+    "source": "in the same layer: of these there is no wheel, so one is made from the source archive",
     "tool": "the installer: not in the image",
 }
 # What a value may look like, by field name: these end up in file names and build steps.
@@ -28,7 +29,7 @@ _SHAPES: dict[str, re.Pattern[str]] = {
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:!_-]*"),
     "architecture": re.compile(r"[a-z0-9][a-z0-9-]*"),
     "sha256": re.compile(r"[0-9a-f]{64}"),
-    "filename": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*\.whl"),
+    "filename": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*\.(?:whl|tar\.gz)"),
     "path": re.compile(r"pool/(?:[A-Za-z0-9][A-Za-z0-9.+~_-]*/)+[A-Za-z0-9][A-Za-z0-9.+~:_%-]*\.deb"),
     "cell": re.compile(r"[a-z0-9][a-z0-9._-]*"),
     # Globs and reasons: nothing that could end a line or a quoted word in a build step.
@@ -153,7 +154,13 @@ def _shape(where: str, value: Any) -> None:
 
 def _check(lock: Lock) -> None:
     """What holds between values: no package twice, and files that are what their names say."""
-    from packaging.utils import InvalidWheelFilename, canonicalize_version, parse_wheel_filename
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        canonicalize_version,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
 
     for kind, names in (
         ("debian", [p.name for p in lock.debian]),
@@ -169,8 +176,9 @@ def _check(lock: Lock) -> None:
             raise ValueError(f"{rule.what!r} leaves the folder that it is meant for")
     for wheel in lock.wheels:
         try:
-            name, version, *_ = parse_wheel_filename(wheel.filename)
-        except InvalidWheelFilename as error:
+            parse = parse_sdist_filename if wheel.layer == "source" else parse_wheel_filename
+            name, version, *_ = parse(wheel.filename)
+        except (InvalidWheelFilename, InvalidSdistFilename) as error:
             raise ValueError(f"wheels: {error}") from error
         same = canonicalize_version(str(version)) == canonicalize_version(wheel.version)
         if name != wheel.name or not same:

@@ -156,6 +156,7 @@ def _row(spec: MatrixSpec, row: RowSpec, truth: Compiled, base: str, python: str
         exclude_newer=row.exclude_newer or _near(truth.released),
         requirements=(f"tensorflow=={row.tensorflow}", "pip", *row.requirements),
         other_libraries=row.other_libraries or "",
+        from_source=_rules(row.from_source),
         trim=_rules([*spec.trim, *row.trim]),
         keep=_rules(row.keep),
     )

@@ -8,7 +8,7 @@ from typing import Literal
 
 CudaFrom = Literal["base", "wheels"]
 BaseKind = Literal["debian", "nvidia"]
-Layer = Literal["cuda", "python", "tool"]
+Layer = Literal["cuda", "python", "source", "tool"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +120,7 @@ class Row:
         exclude_newer: RFC 3339 time; no wheel uploaded later is locked.
         requirements: what is asked of the resolver beside the CUDA set, e.g. ``tensorflow==2.15.1``.
         other_libraries: why libraries serve that are newer than what it was compiled for.
+        from_source: packages that have no wheel of the version needed, only a source archive.
         trim: files (globs under site-packages) left out of the image, with the reason.
         keep: globs that win over ``trim``, with the reason.
     """
@@ -132,6 +133,7 @@ class Row:
     exclude_newer: str
     requirements: tuple[str, ...]
     other_libraries: str = ""
+    from_source: tuple[Rule, ...] = ()
     trim: tuple[Rule, ...] = ()
     keep: tuple[Rule, ...] = ()
 
@@ -209,7 +211,10 @@ class DebianPackage:
 
 @dataclass(frozen=True, kw_only=True)
 class Wheel:
-    """One locked wheel; ``layer`` says which image layer it is installed in."""
+    """One locked wheel; ``layer`` says which image layer it is installed in.
+
+    One of layer ``source`` is a source archive, from which the layer ``python`` gets its wheel.
+    """
 
     name: str
     version: str

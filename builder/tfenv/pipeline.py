@@ -121,7 +121,9 @@ def todays(inputs: Inputs, host: Host) -> Inputs:
     from tfenv.lock import host_resolvers, with_todays_debian
 
     cell = inputs.cell
-    return unlocked(cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages_for(cell.python)))
+    return unlocked(
+        cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages_for(cell.python))
+    )
 
 
 def recorded_image(workspace: Workspace, inputs: Inputs, host: Host) -> Image | None:

@@ -17,8 +17,8 @@ class Combination:
     """One row x Python x base before it is accepted or refused.
 
     Args:
-        cuda_set: what the row names for that base. cuda_from: where its libraries come from; empty for nowhere.
-        requirements: what the row itself asks for, without the CUDA set.
+        cuda_set: what the row names for that base.
+        cuda_from: where its libraries come from; None for nowhere.
     """
 
     row: RowSpec

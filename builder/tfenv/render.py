@@ -27,7 +27,7 @@ PROVIDED = "/opt/tfenv/python"
 
 @cache
 def template_version(kind: BaseKind) -> str:
-    """sha256 over all that turns a lock into an image on a kind of base: templates, and what else writes bytes."""
+    """sha256 over all that makes an image of a lock, on a kind of base: templates, what else writes bytes."""
     from tfenv import buildx, rootfs
 
     recipe = rootfs.recipe_version() if kind == "debian" else ""

@@ -100,10 +100,10 @@ class FileRule(_Strict):
 
 
 class WheelRule(_Strict):
-    """A wheel of the CUDA set that is not installed, and why."""
+    """A package that is treated apart, and why."""
 
     what: Annotated[str, _text(_WHEEL)] = Field(description="Distribution name of the wheel.")
-    why: Reason = Field(description="Why nothing needs it.")
+    why: Reason = Field(description="Why nothing needs it, or why it has to be another way.")
 
 
 class Defaults(_Strict):
@@ -216,6 +216,10 @@ class RowSpec(_Strict):
     requirements: list[Requirement] = Field(
         default_factory=list,
         description="What is asked of the resolver beside TensorFlow, the CUDA set and pip.",
+    )
+    from_source: list[WheelRule] = Field(
+        default_factory=list,
+        description="Packages of Python code taken as source archives: their version has no wheel.",
     )
     trim: list[FileRule] = Field(
         default_factory=list, description="Files left out, beside those of the whole matrix."

@@ -102,7 +102,7 @@ def wheel_urls(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """All URLs in a pylock document, by sha256."""
     found: dict[str, tuple[str, ...]] = {}
     for package in document.get("packages", []):
-        for entry in package.get("wheels", []):
+        for entry in (*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])):
             sha256, url = entry.get("hashes", {}).get("sha256", ""), url_of(entry)
             if sha256 and url not in found.get(sha256, ()):
                 found[sha256] = (*found.get(sha256, ()), url)

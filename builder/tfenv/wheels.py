@@ -29,6 +29,7 @@ def resolve_wheels(
     platform: str = DEFAULT_PLATFORM,
     exclude_newer: str,
     exempt: Iterable[str] = (),
+    from_source: Iterable[str] = (),
     without: Iterable[str] = (),
     index: IndexSettings,
     uv: str,
@@ -44,6 +45,7 @@ def resolve_wheels(
         exclude_newer: RFC 3339; wheels uploaded later do not exist. The uv that installs is
             of today and exempt.
         exempt: pinned requirements whose wheels may be of any day.
+        from_source: names of packages whose source archive is taken, never a wheel.
         without: names of packages not to install.
         measure: (size in bytes, sha256) of a URL, for indexes that do not tell.
 
@@ -54,7 +56,7 @@ def resolve_wheels(
         requirements,
         python=python,
         platform=platform,
-        options=("--exclude-newer", exclude_newer, *_exempting(exempt)),
+        options=("--exclude-newer", exclude_newer, *_exempting(exempt), *sources(from_source)),
         overrides=[f"{name} ; python_version < '0'" for name in sorted(without)],
         index=index,
         uv=uv,
@@ -83,6 +85,12 @@ def _exempting(requirements: Iterable[str]) -> Iterator[str]:
         yield from ("--exclude-newer-package", f"{text.partition('==')[0]}=false")
 
 
+def sources(names: Iterable[str]) -> Iterator[str]:
+    """uv's options that make it take the source archives of these packages."""
+    for name in names:
+        yield from ("--no-binary", name)
+
+
 def layer_of(name: str) -> Layer:
     """The image layer of a package: NVIDIA's wheels are shared by all Pythons."""
     return "cuda" if name.startswith("nvidia-") else "python"
@@ -106,6 +114,8 @@ def _choose(
             # The higher build number wins, as the wheel specification says.
             order = (-build[0],) if build else (0,)
             ranked.append((rank, order, filename, url_of(entry), entry))
+    if not ranked and "sdist" in package:
+        return _source(name, version, package["sdist"], measure)
     if not ranked:
         raise UsageError(
             f"{name} {version} has no wheel for this Python and platform",
@@ -129,6 +139,18 @@ def _choose(
         layer=layer or layer_of(name),
     )
     return wheel, urls
+
+
+def _source(
+    name: str, version: str, entry: Mapping[str, Any], measure: Measure | None
+) -> tuple[Wheel, tuple[str, ...]]:
+    url = url_of(entry)
+    size, sha256 = entry.get("size"), entry.get("hashes", {}).get("sha256")
+    if size is None or sha256 is None:
+        size, sha256 = _measured(name, url, size, sha256, measure)
+    filename = unquote(url.rsplit("/", 1)[-1])
+    made = Wheel(name=name, version=version, filename=filename, size=int(size), sha256=sha256, layer="source")
+    return made, (url,)
 
 
 def _measured(

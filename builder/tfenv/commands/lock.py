@@ -16,7 +16,7 @@ from tfenv.model import Cell, Lock
 @click.option(
     "--upgrade",
     type=click.Choice(["all", "wheels", "debian", "python", "base"]),
-    help="Resolve these anew (base: ask the registry for an image's digest). Without it, what is locked stays.",
+    help="Resolve these anew (base: ask the registry for an image's digest). Else what is locked stays.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; fail if the lock is missing or would change.")
 @json_option
