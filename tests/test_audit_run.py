@@ -433,7 +433,10 @@ def test_show(capsys: Any) -> None:
     shown = json.loads(capsys.readouterr().out)
     assert (shown["tensorflow"], shown["cuda"]) == ("2.15.1", "12.2")
     assert cli.run(["facts", "show"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(facts.releases())
+    table = capsys.readouterr().out
+    assert cli.run(["facts"]) == 0
+    assert capsys.readouterr().out == table
+    assert len(table.splitlines()) == len(facts.releases())
     assert cli.run(["facts", "show", "2.98.0"]) == 2
     assert "2.98.0" in capsys.readouterr().err
 

@@ -400,6 +400,7 @@ def test_with_json_every_commands_error_is_data_too(
 
     monkeypatch.setattr("tfenv.workspace.here", fail)
     monkeypatch.setattr("tfenv.schema.json_schema", fail)
+    monkeypatch.setattr("tfenv.facts.releases", fail)
     assert cli.run([name, "--json", *line(name)[1:]]) == 4
     out, err = capsys.readouterr()
     told = json.loads(out)

@@ -9,9 +9,17 @@ import click
 from tfenv.commands._common import emit, json_option
 
 
-@click.group("facts")
-def command() -> None:
-    """What TensorFlow's own wheels say of themselves."""
+@click.group("facts", invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> int:
+    """Read, check and show what TensorFlow's own wheels say of themselves.
+
+    Alone, it shows a line for every release that is known.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show, release=None, as_json=as_json)
+    return 0
 
 
 @command.command("show")
