@@ -12,8 +12,8 @@ from tfenv.compat.model import Finding
 from tfenv.compat.table import RULES
 from tfenv.lint import DOCKERFILE_RULES, lint_dockerfile
 from tfenv.lint.dockerfile import parse
-from tfenv.lint.dockerfile_rules import line_of
 from tfenv.lint.installs import pips
+from tfenv.lint.question import line_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 VARIATIONS: list[dict[str, Any]] = YAML(typ="safe").load(FIXTURES / "case_variations.yaml")

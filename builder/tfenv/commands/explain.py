@@ -172,7 +172,7 @@ def _matrix(console: Console) -> Matrix | None:
 def _with_lines(told: Answer, dockerfile: Path) -> Answer:
     from dataclasses import replace
 
-    from tfenv.lint.dockerfile_rules import line_of
+    from tfenv.lint.question import line_of
 
     text = _read(dockerfile)
     found = tuple(replace(finding, line=line_of(finding, text)) for finding in told.verdict.findings)

@@ -21,8 +21,7 @@ def musl(of: Subject) -> Iterator[Finding]:
             code="musl-base",
             severity="refuse",
             message=f"{of.image.name} is Alpine, whose C library is musl; TensorFlow's wheels are "
-            "manylinux wheels, "
-            "which need glibc. pip says only 'No matching distribution found'",
+            "manylinux wheels, which need glibc. pip says only 'No matching distribution found'",
             remedy="a Debian or Ubuntu base",
             source="https://github.com/tensorflow/tensorflow/issues/85371",
         )
@@ -69,9 +68,8 @@ def two_sources(of: Subject) -> Iterator[Finding]:
         code="duplicate-cuda",
         severity="lint",
         message=f"CUDA is there twice: in the base {of.image.name} and as pip wheels. About "
-        f"{table['base']['gb']} GB "
-        f"of the base serve nobody (measured elsewhere: {table['base']['gb']} GB beside "
-        f"{table['base']['wheels_gb']} GB of wheels, unpacked){packed}",
+        f"{table['base']['gb']} GB of the base serve nobody (measured elsewhere: {table['base']['gb']} "
+        f"GB beside {table['base']['wheels_gb']} GB of wheels, unpacked){packed}",
         remedy="a base flavour, or plain Debian or Ubuntu, with the pip wheels; or the base's CUDA "
         "without [and-cuda]",
         source=table["base"]["source"],
@@ -114,8 +112,7 @@ def ppa_dropped(of: Subject) -> Iterator[Finding]:
         code="ppa-dropped-eol-distro",
         severity="refuse",
         message=f"{ended[0]} reached its end of life on {ended[1]}, and the deadsnakes PPA deletes all "
-        "its packages "
-        "for a release then: 'Unable to locate package'",
+        "its packages for a release then: 'Unable to locate package'",
         remedy="a newer Ubuntu base, or a Python that does not depend on the PPA: a standalone build, uv "
         "or conda",
         source=eol.source("deadsnakes"),

@@ -64,8 +64,7 @@ def too_old_for_ptx(of: Subject) -> Iterator[Finding]:
             floor,
             "driver-too-old-for-ptx",
             f"{of.gpu.in_words} has to have PTX compiled, for which the driver must be {floor.driver} or "
-            "newer "
-            f"({floor.why}; older ones: CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
+            f"newer ({floor.why}; older ones: CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
         )
 
 

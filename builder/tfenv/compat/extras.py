@@ -43,9 +43,8 @@ def extra_missing(of: Subject) -> Iterator[Finding]:
         yield Finding(
             code="extra-missing",
             severity="lint",
-            message=f"TensorFlow {of.release} has no extra and-cuda (the first is {first['tensorflow']}): "
-            "pip only "
-            "warns, and no CUDA library is installed",
+            message=f"TensorFlow {of.release} has no extra and-cuda (the first is "
+            f"{first['tensorflow']}): pip only warns, and no CUDA library is installed",
             remedy="name NVIDIA's wheels one by one, or take them from an nvidia/cuda base",
             source=first["source"],
         )
@@ -62,11 +61,9 @@ def wheels_not_on_loader_path(of: Subject) -> Iterator[Finding]:
                 severity="refuse",
                 message=f"TensorFlow {of.release} does not find the CUDA libraries of NVIDIA's wheels in "
                 f"site-packages/nvidia/*/lib: {row['why']}. It says 'Cannot dlopen some GPU libraries' "
-                "and runs "
-                "on the CPU; TF_CPP_MAX_VLOG_LEVEL=3 makes it name the missing one",
+                "and runs on the CPU; TF_CPP_MAX_VLOG_LEVEL=3 makes it name the missing one",
                 remedy="put every site-packages/nvidia/*/lib into /etc/ld.so.conf.d and run ldconfig "
-                "(tfenv does), or "
-                "on LD_LIBRARY_PATH; or take another patch release",
+                "(tfenv does), or on LD_LIBRARY_PATH; or take another patch release",
                 source=row["source"],
             )
             return

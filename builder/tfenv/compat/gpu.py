@@ -157,8 +157,8 @@ def xla_cannot_target(of: Subject) -> Iterator[Finding]:
         code="xla-cannot-target-gpu",
         severity="limit",
         message=f"no XLA (jit_compile=True) on {of.gpu.in_words}: TensorFlow {of.release} was compiled "
-        "for CUDA "
-        f"{of.facts.cuda}, and its XLA cannot name {of.gpu.target}, which came with CUDA {of.gpu.xla_cuda}",
+        f"for CUDA {of.facts.cuda}, and its XLA cannot name {of.gpu.target}, which came with CUDA "
+        f"{of.gpu.xla_cuda}",
         remedy="leave jit_compile off: model.compile(..., jit_compile=False)",
         source="https://github.com/tensorflow/tensorflow/issues/111958",
     )

@@ -21,8 +21,7 @@ def line_withdrawn(of: Subject) -> Iterator[Finding]:
         code="base-line-withdrawn",
         severity="refuse",
         message=f"the images of CUDA {of.image.cuda} are withdrawn, and so are all of {lines[0]} to "
-        f"{lines[-1]}: "
-        "'manifest unknown', and there is no patch release to go to",
+        f"{lines[-1]}: 'manifest unknown', and there is no patch release to go to",
         remedy="a copy that your team keeps in a registry of its own, CUDA from NVIDIA's packages, "
         "or a release that runs with a CUDA whose images exist",
         source=nvidia_images.source(),
@@ -95,8 +94,7 @@ def lacks_compiler(of: Subject) -> Iterator[Finding]:
         code="base-without-ptxas",
         severity="limit",
         message=f"{of.image.name} has no ptxas, libdevice and CUPTI: no XLA (jit_compile, which Keras 3 "
-        "may choose "
-        "by itself), and no GPU in profiles",
+        "may choose by itself), and no GPU in profiles",
         remedy=f"NVIDIA's wheels nvidia-cuda-nvcc-cu{of.image.cuda.split('.')[0]} and nvidia-cuda-cupti-cu"
         f"{of.image.cuda.split('.')[0]} beside it, or the devel flavour",
         source=nvidia_images.source(),

@@ -40,8 +40,7 @@ def must_be(code: str, of: Subject) -> Iterator[Finding]:
                 code=code,
                 severity=severity,
                 message=f"TensorFlow {of.release} wants {row['package']}{wanted}, and {row['package']} "
-                f"{version} is "
-                f"pinned: {row['why']}",
+                f"{version} is pinned: {row['why']}",
                 remedy=f"{row['package']}{wanted}",
                 source=row["source"],
             )
@@ -63,8 +62,7 @@ def conflict(of: Subject) -> Iterator[Finding]:
             code="lock-conflict",
             severity="refuse",
             message=f"{row['package']} {version} needs {row['needs']}>={row['at_least']}, and {other} is "
-            "pinned"
-            f"{because}",
+            f"pinned{because}",
             remedy=f"an older {row['package']}, or a TensorFlow without that cap; resolve everything in "
             "one run",
             source=row["source"],
@@ -103,8 +101,7 @@ def foreign_platform(of: Subject) -> Iterator[Finding]:
                 code="lock-foreign-platform",
                 severity="refuse",
                 message=f"{name} exists for {table['rows'][name]} only: the list was made on another "
-                "system, and "
-                "'No matching distribution found' is what pip says on Linux",
+                "system, and 'No matching distribution found' is what pip says on Linux",
                 remedy=f"take {name} out, and lock on Linux or for it",
                 source=table["source"],
             )
@@ -133,8 +130,7 @@ def two_cuda_majors(of: Subject) -> Iterator[Finding]:
             code="two-cuda-majors",
             severity="lint",
             message=f"NVIDIA's wheels of more than one CUDA are listed: {', '.join(majors)}. They are "
-            "unpacked into "
-            "the same folders nvidia/*/lib, and the later one wins",
+            "unpacked into the same folders nvidia/*/lib, and the later one wins",
             remedy="keep those of the CUDA that TensorFlow was compiled for",
         )
 
@@ -166,8 +162,7 @@ def nccl_from_outside(of: Subject) -> Iterator[Finding]:
             code="nccl-not-installed",
             severity="limit",
             message=f"one GPU only: TensorFlow {of.release} loads libnccl.so.2 from outside, and no "
-            "nvidia-nccl wheel "
-            "is listed",
+            "nvidia-nccl wheel is listed",
             remedy=f"list nvidia-nccl-cu{of.facts.cuda.split('.')[0]} too",
             source=of.facts.source.get("nccl", ""),
         )

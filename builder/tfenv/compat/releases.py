@@ -36,9 +36,8 @@ def unknown_patch(of: Subject) -> Iterator[Finding]:
         yield Finding(
             code="matrix-table-stale",
             severity="warn",
-            message=f"TensorFlow {of.release} is not among the known releases; what is said of it is what "
-            "holds "
-            f"for {of.inherited_from}, the nearest of {minor(of.release)}",
+            message=f"TensorFlow {of.release} is not among the known releases; what is said of it is "
+            f"what holds for {of.inherited_from}, the nearest of {minor(of.release)}",
             remedy=f"read it from its wheels: tfenv facts audit --deep {of.release}",
         )
 
@@ -49,9 +48,8 @@ def read_from_another(of: Subject) -> Iterator[Finding]:
         yield Finding(
             code="facts-of-another-patch",
             severity="warn",
-            message=f"the libraries of TensorFlow {of.release} were not read; what is said of its kernels "
-            "and its "
-            f"exact cuDNN is what {of.read_from} holds",
+            message=f"the libraries of TensorFlow {of.release} were not read; what is said of its "
+            f"kernels and its exact cuDNN is what {of.read_from} holds",
             remedy=f"tfenv facts audit --deep {of.release}",
         )
 
@@ -65,8 +63,7 @@ def prerelease(of: Subject) -> Iterator[Finding]:
         code="prerelease-not-allowed",
         severity="refuse",
         message=f"TensorFlow {of.release} is a pre-release of {final}: it is not chosen unless it is "
-        "asked for "
-        "on purpose",
+        "asked for on purpose",
         remedy=f"use {final} or a later patch of it; to stay with the candidate: --pre",
     )
 

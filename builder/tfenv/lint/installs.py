@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from .dockerfile import Instruction, Stage
 
 Words = tuple[str, ...]
+#: Distributions that are a TensorFlow for GPUs.
+TENSORFLOW = ("tensorflow", "tensorflow-gpu", "tf-nightly")
 #: Options of pip and uv that take the following word.
 _TAKES = re.compile(
     r"-(r|c|i|f|t|e)|--(requirement|constraint|index-url|extra-index-url|find-links|target|prefix|python"

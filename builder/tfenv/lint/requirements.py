@@ -32,11 +32,9 @@ def lint_requirements(
                 code="lock-no-wheel-for-target",
                 severity="refuse",
                 message=f"the lock names {match['what']}, of which there is no file for the target: a "
-                "lock for all "
-                "platforms may choose a version that one of them has no wheel of",
+                "lock for all platforms may choose a version that one of them has no wheel of",
                 remedy="tell the resolver the targets (tool.uv.required-environments), or lock for the "
-                "image's "
-                "platform and Python alone, as tfenv lock does",
+                "image's platform and Python alone, as tfenv lock does",
                 source="https://github.com/astral-sh/uv/issues/14501",
             )
         )
