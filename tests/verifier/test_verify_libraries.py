@@ -95,6 +95,17 @@ def test_a_library_found_only_through_runpath_fails_ours_and_warns_for_foreign(
         assert "loader does not look" in report.findings[0]["message"]
 
 
+def test_a_library_that_is_there_by_another_name_needs_a_link(tmp_path: Path) -> None:
+    (tmp_path / "libnvrtc.so.11.2").touch()
+    report = Report()
+    plain = Library("nvrtc_of_cudnn", "libnvrtc.so", "11.8.89", "nvidia-cuda-nvrtc-cu11")
+    libraries.inspect(
+        OURS, "12.2", [plain], report, lambda n, s: {"missing": "no such file"}, [str(tmp_path)]
+    )
+    assert report.status == "fail"
+    assert f"{tmp_path}/libnvrtc.so.11.2 that second name" in report.findings[0]["remedy"]
+
+
 SILENT = {"path": "/x", "version": "", "trouble": "it has no f"}
 
 

@@ -42,10 +42,19 @@ def open_in_clean_process(name: str, soname: str) -> dict[str, Any]:
 
 
 def search(library: Library, probe: Probe, wheel_folders: Iterable[str]) -> dict[str, Any]:
-    """What ``probe`` finds by soname, or else in a wheel's folder, with ``unlisted`` as the reason."""
+    """What ``probe`` finds by soname, or else in a wheel's folder, with ``unlisted`` as the reason.
+
+    Where it is missing under that name, ``similar`` is a file of the same library with another one.
+    """
     found = probe(library.name, library.soname)
     if "missing" in found:
-        for path in (os.path.join(folder, library.soname) for folder in wheel_folders):
+        folders = list(wheel_folders)
+        for path in (os.path.join(folder, library.soname) for folder in folders):
             if os.path.exists(path):
                 return dict(probe(library.name, path), unlisted=found["missing"])
+        stem = library.soname.split(".so")[0] + ".so"
+        for folder in folders:
+            names = [name for name in sorted(os.listdir(folder)) if name.startswith(stem)]
+            if names:
+                return dict(found, similar=os.path.join(folder, names[0]))
     return found

@@ -108,7 +108,9 @@ def judge_found(declared: Declared, library: Library, found: dict[str, Any], rep
         (report.warning if optional else report.error)(
             f"{library.soname} cannot be opened",
             str(found["missing"]),
-            "install the wheel or package that holds it"
+            f"give {found['similar']} that second name: `links` of the CUDA set in matrix.yaml"
+            if "similar" in found
+            else "install the wheel or package that holds it"
             + (f" ({library.wheel})" if library.wheel else "")
             + ", list its folder in /etc/ld.so.conf.d and run ldconfig",
         )
