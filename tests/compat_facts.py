@@ -7,11 +7,15 @@ from typing import Any
 
 from tfenv.compat.subject import Known
 from tfenv.errors import UsageError
-from tfenv.facts import Compiled, Ptx
+from tfenv.facts import Compiled, Ptx, Unusable
 
 _ELEMENT_WISE = "the element-wise kernels that MLIR generates"
 _OLD = ("3.5", "5.0", "6.0", "7.0", "7.5")
 _NEW = ("6.0", "7.0", "8.0", "8.9")
+
+
+_SM_90A = Unusable(since="10.0", what=_ELEMENT_WISE, why="their PTX is for sm_90a alone")
+_NO_PTX = (Unusable(since="9.0", what=_ELEMENT_WISE, why="they have no PTX"),)
 
 
 def _ptx(*of: tuple[str, str, str] | tuple[str, str, str, str]) -> tuple[Ptx, ...]:
@@ -31,11 +35,13 @@ def _one(
         "nccl_how": "linked",
         "sass": sass,
         "ptx": ptx,
+        "unusable": () if ptx != _STUCK else (_SM_90A,),
         "source": {"cuda": "wheel headers", "sass": "fatbin headers"},
     }
     return Compiled(**{**values, **more})
 
 
+_OTHER_70 = _ptx(("9.0", "7.0", "every other kernel"))
 _EVERY_72 = _ptx(("9.0", "7.2", "every kernel"))
 _OLD_78 = _ptx(("8.0", "7.1", _ELEMENT_WISE), ("9.0", "7.8", "every kernel"))
 _STUCK = _ptx(("9.0", "8.5", _ELEMENT_WISE, "9.0"), ("10.0", "8.5", "every kernel"))
@@ -45,7 +51,7 @@ _NCCL_15: dict[str, Any] = {"nccl": "2.16.5", "nccl_sass": ("5.0", "6.0", "7.0",
 FACTS = {
     one.tensorflow: one
     for one in (
-        _one("2.4.4", "3.6 3.7 3.8", "11.0", "8.0.4", (*_OLD, "8.0"), _ptx(("9.0", "7.0", "every kernel"))),
+        _one("2.4.4", "3.6 3.7 3.8", "11.0", "8.0.4", (*_OLD, "8.0"), _OTHER_70, unusable=_NO_PTX),
         _one("2.5.3", "3.6 3.7 3.8 3.9", "11.2", "8.1.0", (*_OLD, "8.0"), _EVERY_72),
         _one("2.9.1", "3.7 3.8 3.9 3.10", "11.2", "8.1.0", (*_OLD, "8.0"), _EVERY_72),
         _one("2.10.1", "3.7 3.8 3.9 3.10", "11.2", "8.1.0", (*_OLD, "8.0"), _EVERY_72),

@@ -25,6 +25,8 @@ NO_CODE, NOT_IN_LIBRARIES = "gpu-arch-unsupported-by-wheel", "gpu-not-in-librari
 @pytest.mark.parametrize(
     ("release", "libraries", "gpu", "driver", "outcome", "codes"),
     [
+        ("2.4.4", ("11.0", "8.0"), "8.0", "470.82.01", "runs", []),
+        ("2.4.4", ("11.0", "8.0"), "9.0", None, "refused", [NO_CODE, "libraries-older-than-gpu"]),
         ("2.15.1", CU122, "7.0", "535.104.05", "runs", []),
         ("2.15.1", CU122, "8.6", "525.60.13", "limit", ["jit-at-first-use"]),
         ("2.15.1", CU122, "9.0", "580.65.06", "limit", ["jit-at-first-use", "nccl-without-code"]),

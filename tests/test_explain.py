@@ -92,6 +92,8 @@ def test_a_cell_that_is_meant_is_judged_with_its_own_libraries() -> None:
         (Query(tensorflow="2.15", cuda="12.3"), ""),
         (Query(tensorflow="2.15", cuda_source="pip"), ""),
         (Query(tensorflow="2.15", base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04"), ""),
+        (Query(tensorflow="2.22"), ""),
+        (Query(tensorflow="2.15.0"), ""),
         (Query(tensorflow="2.22.0rc0"), "2.22.0rc0-cu12.9-cudnn9.10-py3.13-debian12"),
         (Query(python="3.11"), ""),
     ],

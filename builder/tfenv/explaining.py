@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tfenv.compat.model import Finding, Query, Verdict
 from tfenv.compat.subject import Known
 from tfenv.compat.table import judge
-from tfenv.versions import agrees, minor, order
+from tfenv.versions import agrees, is_final, minor, order
 
 if TYPE_CHECKING:
     from tfenv.model import Cell, Matrix
@@ -91,12 +91,17 @@ def _meant(query: Query, matrix: Matrix) -> Cell | None:
 
 def _fits(query: Query, cell: Cell) -> bool:
     return (
-        agrees(query.tensorflow, cell.row.tensorflow)
+        _is_release(query.tensorflow, cell.row.tensorflow)
         and query.python in ("", cell.python)
         and query.base in ("", cell.base.name)
         and (not query.cuda or agrees(query.cuda, cell.cuda_set.cuda))
         and (not query.cudnn or agrees(query.cudnn, cell.cuda_set.cudnn))
     )
+
+
+def _is_release(asked: str, release: str) -> bool:
+    """Whether a release is meant: by its full name, or a final one by its minor release."""
+    return asked == release or (asked == minor(release) and is_final(release))
 
 
 def _rank(cell: Cell) -> Any:

@@ -53,13 +53,12 @@ def no_code_in_wheel(of: Subject) -> Iterator[Finding]:
     who = f"{of.gpu.target} ({of.gpu.in_words})"
     remedy = "another TensorFlow release or build: neither another base image nor another CUDA adds kernels"
     how = of.facts.source.get("sass", "fatbin headers of the wheel")
-    if found.stuck:
+    if found.unusable:
         message = (
-            f"{wheel} has no machine code for {who}, and its PTX of {found.stuck.what} is for "
-            f"sm_{(found.stuck.until or '').replace('.', '')}a alone, which no later GPU can load "
-            "(CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_HANDLE)"
+            f"{wheel} has no machine code for {who}, and of {found.unusable.what} nothing that it can run: "
+            f"{found.unusable.why} (CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_HANDLE)"
         )
-        how = kernels.source("arch_only_ptx")
+        how = of.facts.source.get("unusable", kernels.source("arch_only_ptx"))
     elif found.oldest:
         message = f"{wheel} has no code for {who}: its oldest is sm_{found.oldest.replace('.', '')}"
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tfenv.facts import Compiled, Ptx
+from tfenv.facts import Compiled, Ptx, Unusable
 from tfenv.versions import major, order
 
 from .data import read
@@ -20,13 +20,13 @@ class Reach:
     Args:
         has_code: every kernel is there as machine code or as PTX that can be compiled for the GPU.
         compiled_at_first_use: the kernels that are only PTX.
-        stuck: PTX that no driver can compile for this GPU.
+        unusable: kernels that the GPU can neither run nor have compiled.
         oldest: the lowest compute capability with machine code, where the GPU is older than that.
     """
 
     has_code: bool
     compiled_at_first_use: tuple[Ptx, ...] = ()
-    stuck: Ptx | None = None
+    unusable: Unusable | None = None
     oldest: str = ""
 
 
@@ -34,10 +34,10 @@ def reach(facts: Compiled, capability: str) -> Reach:
     """What a GPU of a compute capability (``9.0``) finds in a release whose libraries were read."""
     if facts.sass and order(capability) < min(map(order, facts.sass)):
         return Reach(has_code=False, oldest=min(facts.sass, key=order))
+    unusable = [some for some in facts.unusable if order(some.since) <= order(capability)]
+    if unusable:
+        return Reach(has_code=False, unusable=unusable[0])
     waiting = tuple(ptx for ptx in facts.ptx if order(ptx.since) <= order(capability))
-    stuck = [ptx for ptx in waiting if ptx.until and order(ptx.until) < order(capability)]
-    if stuck:
-        return Reach(has_code=False, stuck=stuck[0])
     own = any(runs_on(one, capability) for one in facts.sass)
     return Reach(has_code=bool(own or waiting), compiled_at_first_use=waiting)
 

@@ -22,6 +22,9 @@ def unknown(of: Subject) -> Iterator[Finding]:
     if of.release and of.facts is None and of.known:
         releases = of.known.releases
         known = f"facts reach from {releases[0]} to {releases[-1]}" if releases else "there are no facts"
+        candidates = [release for release in releases if minor(release) == minor(of.release)]
+        if candidates:
+            known = f"there are only candidates of it: {', '.join(candidates)}"
         yield Finding(
             code="release-unknown",
             severity="refuse",

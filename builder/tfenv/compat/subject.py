@@ -17,6 +17,8 @@ from tfenv.versions import agrees, is_final, minor, order
 from .model import Query
 
 _WHEEL = re.compile(r"nvidia-(?P<name>cudnn|cuda-runtime)-cu\d+==(?P<version>[0-9.]+)")
+#: What only the libraries of a wheel tell.
+_OF_LIBRARIES = ("cudnn", "nccl", "nccl_how", "nccl_sass", "sass", "ptx", "unusable", "opens")
 Lookup = Callable[[str], Compiled]
 
 
@@ -116,7 +118,7 @@ def _completed(facts: Compiled | None, known: Known) -> tuple[Compiled | None, s
     for release in sorted(same, key=lambda r: order(r) < order(facts.tensorflow)):
         read = known.compiled(release)
         if read.deep and agrees(facts.cuda, read.cuda) and agrees(facts.cudnn, read.cudnn):
-            taken = {k: getattr(read, k) for k in ("cudnn", "nccl", "nccl_how", "nccl_sass", "sass", "ptx")}
+            taken = {k: getattr(read, k) for k in _OF_LIBRARIES}
             return replace(facts, deep=True, **taken), release
     return facts, ""
 
