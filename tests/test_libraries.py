@@ -73,3 +73,14 @@ def test_unknown_versions_say_what_is_known(cuda: str, cudnn: str) -> None:
     with pytest.raises(UsageError, match="are not known") as caught:
         libraries.opened(compiled("12.2"), cuda=cuda, cudnn=cudnn)
     assert "libraries.json" in caught.value.remedy
+
+
+def test_the_names_are_those_that_the_audit_read_from_each_wheel() -> None:
+    read = [c for c in map(facts.compiled, facts.releases()) if c.opens]
+    assert len(read) >= 19
+    for release in read:
+        found = libraries.opened(release, cuda=release.cuda, cudnn=release.cudnn)
+        told = {library.soname for library in found if library.opened_by == "tensorflow"}
+        # From 2.14 on nothing opens it, but the and-cuda extra brings it.
+        assert told - set(release.opens) <= {"libcurand.so.10"}, release.tensorflow
+        assert not set(release.opens) - told, release.tensorflow
