@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from compat_facts import KNOWN
 from ruamel.yaml import YAML
+from tfenv.compat import known
+from tfenv.compat.subject import Known
 from tfenv.explaining import Answer, answer
 from tfenv.lint import lint_dockerfile, lint_requirements, read_cells
 
@@ -22,12 +24,12 @@ VARIATIONS: list[dict[str, Any]] = YAML(typ="safe").load(FIXTURES / "case_variat
 OUTCOMES = {"refuse": "refuse", "lint": "lint", "warn": "warn", "diagnose": "refuse"}
 
 
-def ask(kind: str, content: str) -> list[Answer]:
+def ask(kind: str, content: str, world: Known = KNOWN) -> list[Answer]:
     if kind == "matrix":
         questions = list(read_cells(content))
     else:
         questions = [lint_requirements(content) if kind == "lock" else lint_dockerfile(content)]
-    return [answer(query, KNOWN, None, findings) for query, findings in questions]
+    return [answer(query, world, None, findings) for query, findings in questions]
 
 
 def codes(answers: list[Answer]) -> set[str]:
@@ -69,3 +71,24 @@ def test_variation(kind: str, code: str, content: str) -> None:
 @pytest.mark.parametrize(("kind", "code", "content"), texts("look_alikes"))
 def test_look_alike(kind: str, code: str, content: str) -> None:
     assert code not in codes(ask(kind, content))
+
+
+# --- and from the facts that are committed ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case["id"] != "C115"], ids=lambda case: case["id"]
+)
+def test_case_with_the_committed_facts(case: dict[str, Any]) -> None:
+    expected = case["expected_verdict"]
+    told = ask(case["repro_input"]["type"], case["repro_input"]["content"], known(KNOWN.today))
+    assert expected["code"] in codes(told)
+    text = json.dumps([one.as_dict() for one in told], ensure_ascii=False)
+    assert [word for word in expected["must_mention"] if word not in text] == []
+
+
+def test_the_patch_that_others_did_not_know_is_known() -> None:
+    [case] = [case for case in CASES if case["id"] == "C115"]
+    told = ask("matrix", case["repro_input"]["content"], known(KNOWN.today))
+    assert "2.9.3" in known().releases
+    assert "matrix-table-stale" not in codes(told)

@@ -7,6 +7,7 @@ import json
 import pytest
 from compat_facts import compiled
 from tfenv.compat import runs
+from tfenv.facts import compiled as committed
 
 
 def _codes(
@@ -78,3 +79,51 @@ def test_the_gravest_comes_first() -> None:
     verdict = runs(compiled("2.20.0"), "12.9", "9.10", "12.0", "535.104")
     assert verdict.findings[0].severity == "refuse"
     assert "sm_90a" in verdict.sentences[0]
+
+
+# --- what is known of GPUs, from the committed facts -----------------------------------------------------
+
+R, L, NO = "runs", "limit", "refused"
+
+
+@pytest.mark.parametrize(
+    ("release", "libraries", "answers"),
+    [
+        ("2.4.4", ("11.0", "8.0"), {"3.5": R, "7.0": R, "7.5": R, "8.0": R, "8.6": L, "9.0": NO, "12.0": NO}),
+        ("2.5.3", CU118, {"3.7": R, "6.1": R, "8.0": R, "8.9": R, "9.0": L, "10.0": NO, "12.0": NO}),
+        ("2.10.1", CU118, {"3.7": R, "7.5": R, "8.0": L, "8.9": L, "9.0": L, "12.0": NO}),
+        ("2.15.1", CU122, {"3.7": NO, "5.2": R, "7.5": R, "8.0": L, "8.9": L, "9.0": L, "12.0": NO}),
+        (
+            "2.20.0",
+            CU125,
+            {"5.2": NO, "6.0": R, "7.0": R, "8.6": R, "8.9": R, "9.0": L, "10.0": NO, "12.1": NO},
+        ),
+        ("2.21.0", CU129, {"5.2": NO, "6.1": R, "7.5": R, "8.0": R, "9.0": L, "10.3": L, "12.0": L}),
+    ],
+)
+def test_gpus_with_the_committed_facts(
+    release: str, libraries: tuple[str, str], answers: dict[str, str]
+) -> None:
+    facts = committed(release)
+    assert {gpu: runs(facts, *libraries, gpu, None).outcome for gpu in answers} == answers
+
+
+@pytest.mark.parametrize(
+    ("release", "libraries", "gpu", "floor"),
+    [
+        ("2.15.1", CU122, "7.0", "525.60.13"),
+        ("2.15.1", CU122, "9.0", "530.30.02"),
+        ("2.20.0", CU125, "8.9", "525.60.13"),
+        ("2.20.0", CU125, "9.0", "555.42.02"),
+        ("2.21.0", CU129, "12.0", "570.26"),
+        ("2.10.1", CU118, "8.0", "450.80.02"),
+    ],
+)
+def test_driver_floors_with_the_committed_facts(
+    release: str, libraries: tuple[str, str], gpu: str, floor: str
+) -> None:
+    facts = committed(release)
+    assert runs(facts, *libraries, gpu, floor).outcome != "refused"
+    branch, *rest = floor.split(".")
+    older = ".".join([str(int(branch) - 1), *rest])
+    assert runs(facts, *libraries, gpu, older).outcome == "refused"
