@@ -24,6 +24,8 @@ _CHUNK = 1 << 20
 # https://bford.info/cachedir/: backups leave such folders out
 MARK = "CACHEDIR.TAG"
 MARK_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of tfenv.\n"
+# What may be kept before the first file is fetched.
+_EARLY = frozenset({"memo", "reports", "standins"})
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -198,10 +200,14 @@ class Store:
         return file
 
     def _claim(self) -> None:
-        """Make the folder, and mark it as the store's own: a folder of other files gets no mark."""
+        """Make the folder, and mark it as the store's own: a folder of other files gets no mark.
+
+        Answers and reports may be there already.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
-        if not any(self.root.iterdir()):
-            (self.root / MARK).write_text(MARK_TEXT, "ascii")
+        mark = self.root / MARK
+        if not mark.exists() and {path.name for path in self.root.iterdir()} <= _EARLY:
+            mark.write_text(MARK_TEXT, "ascii")
 
     def require_own(self) -> None:
         """Refuse to free a folder that holds something else, and was only named as a cache.
