@@ -53,7 +53,7 @@ def record(folder: Path, *, lock: str | None = None) -> None:
         manifest=MANIFEST,
         config=OTHER,
         diff_ids=(),
-        compressed_bytes=1,
+        layer_bytes=(),
         builder="x",
     )
     (folder / digest.FILE_NAME).write_text(digest.dump(of))

@@ -111,8 +111,7 @@ def find(inputs: Inputs, store: Store) -> Built | None:
     try:
         if record is None or not store.has(record["archive"], record["archive_bytes"]):
             return None
-        fields = {name: record[name] for name in digest.Digest.__dataclass_fields__}
-        made = digest.Digest(**{**fields, "diff_ids": tuple(fields["diff_ids"])})
+        made = digest.from_json(record)
     except (KeyError, TypeError, ValueError):
         return None
     return Built(inputs=inputs, archive=store.path(record["archive"]), digest=made, reused=True)
@@ -210,6 +209,6 @@ def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
         manifest=described.manifest_digest,
         config=described.config_digest,
         diff_ids=described.diff_ids,
-        compressed_bytes=sum(layer.size for layer in described.layers),
+        layer_bytes=tuple(layer.size for layer in described.layers),
         builder=builder,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tfenv.errors import IntegrityError
 
@@ -20,7 +20,7 @@ class Digest:
     Args:
         inputs: sha256 of all that was built from; lock: sha256 of the lock among it.
         manifest, config: digests with ``sha256:``; diff_ids: of the uncompressed layers.
-        compressed_bytes: size of all layers as stored.
+        layer_bytes: size of each layer as stored, in the order of diff_ids.
         builder: what built, with versions, e.g. ``Docker Engine 26.1.5``.
     """
 
@@ -29,8 +29,13 @@ class Digest:
     manifest: str
     config: str
     diff_ids: tuple[str, ...]
-    compressed_bytes: int
+    layer_bytes: tuple[int, ...]
     builder: str
+
+    @property
+    def compressed_bytes(self) -> int:
+        """Size of all layers as stored."""
+        return sum(self.layer_bytes)
 
 
 def compare(built: Digest, recorded: Digest | None) -> Likeness:
@@ -81,13 +86,28 @@ def read(folder: Path) -> Digest | None:
     path = folder / FILE_NAME
     try:
         data = json.loads(path.read_text("utf-8"))
-        return Digest(**{**data, "diff_ids": tuple(data["diff_ids"])})
+        if extra := data.keys() - Digest.__dataclass_fields__.keys():
+            raise ValueError(f"unknown key {', '.join(sorted(extra))}")
+        return from_json(data)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise IntegrityError(
             f"{path} is damaged: {error}", remedy="restore it: git checkout images/"
         ) from error
+
+
+def from_json(data: Any) -> Digest:
+    """A digest from parsed JSON; other keys may be there too.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    fields = {name: data[name] for name in Digest.__dataclass_fields__}
+    diff_ids, sizes = tuple(fields["diff_ids"]), tuple(int(size) for size in fields["layer_bytes"])
+    if len(diff_ids) != len(sizes):
+        raise ValueError(f"{len(diff_ids)} layers and {len(sizes)} sizes")
+    return Digest(**{**fields, "diff_ids": diff_ids, "layer_bytes": sizes})
 
 
 def dump(digest: Digest) -> str:
