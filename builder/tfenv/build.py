@@ -168,7 +168,7 @@ def _argv(
         engine,
         context=stage.main,
         dockerfile=stage.dockerfile,
-        named_contexts=stage.named,
+        named_contexts={**stage.named, **inputs.contexts},
         epoch=inputs.lock.epoch,
         output=stage.archive,
         metadata=stage.metadata,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tfenv import render
@@ -20,12 +20,16 @@ class Inputs:
     Args:
         locked: false where ``lock`` is not the committed one; the image is marked so.
         files: the rendered files, by name.
+        stand_in: the base image in whose place another is taken, empty for none.
+        contexts: BuildKit's named contexts beside those that every build has, each known by its content.
     """
 
     cell: Cell
     lock: Lock
     locked: bool
     files: Mapping[str, str]
+    stand_in: str = ""
+    contexts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def lock_hash(self) -> str:
@@ -35,8 +39,16 @@ class Inputs:
     @cached_property
     def hash(self) -> str:
         """sha256 over the lock, the recipe and the rendered files: the build's name."""
-        told = [self.lock_hash, render.template_version(self.cell.base.kind), sorted(self.files.items())]
+        recipe = render.template_version(self.cell.base.kind)
+        told: list[object] = [self.lock_hash, recipe, sorted(self.files.items())]
+        if self.contexts:  # where they lie in this machine has no say
+            told.append(sorted((name, at.rpartition("@")[2]) for name, at in self.contexts.items()))
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    @property
+    def ending(self) -> str:
+        """What the image's canonical name ends in, where it is not what the committed lock gives."""
+        return "-stand-in" if self.stand_in else "" if self.locked else "-unlocked"
 
     @property
     def building(self) -> str:

@@ -72,7 +72,7 @@ def make(
 def tag(workspace: Workspace, made: Made, host: Host) -> tuple[str, ...]:
     """Move the cell's tags to what was made; return them."""
     inputs = made.built.inputs
-    tags = workspace.tags(inputs.cell, locked=inputs.locked)
+    tags = workspace.tags(inputs.cell, ending=inputs.ending)
     if images.tag(made.image.id, tags, host.env, passing=inputs.building):
         host.console.note(f"{inputs.cell.name}: tags moved to {made.image.id}")
     return tags
@@ -123,6 +123,39 @@ def todays(inputs: Inputs, host: Host) -> Inputs:
     cell = inputs.cell
     return unlocked(
         cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages_for(cell.python))
+    )
+
+
+def on_stand_in(inputs: Inputs, host: Host) -> Inputs:
+    """The same on a stand-in for its base image, for where that cannot be pulled.
+
+    Raises:
+        UsageError: the cell starts from no image, or no stand-in can be made for it.
+    """
+    from tfenv import standin
+    from tfenv.index import discover
+
+    cell, lock = inputs.cell, inputs.lock
+    if not lock.base_image or lock.interpreter is None:
+        raise UsageError(
+            f"{cell.name} starts from no image, so nothing can stand in for it",
+            remedy=f"type: tfenv up {cell.name}",
+        )
+    with host.console.build_view() as on_event:
+        made = standin.make_standin(
+            lock.base_image, store=host.store, index=discover(host.env), env=host.env, on_event=on_event
+        )
+    if made.python != cell.python:
+        raise UsageError(
+            f"the stand-in for {lock.base_image} has Python {made.python}, the cell {cell.python}",
+            remedy=f"name the cell with py{made.python} on {cell.base.name}",
+        )
+    python = standin.interpreter(made, host.store)
+    lock = replace(lock, interpreter=python)
+    return replace(
+        unlocked(cell, lock),
+        stand_in=made.image,
+        contexts=made.contexts(lock.base_image, lock.base_digest),
     )
 
 
@@ -190,6 +223,7 @@ def check(
     suite: Suite = "full",
     gpus: str = "auto",
     reports: Path | None = None,
+    stand_in: str = "",
 ) -> tuple[Report, Path]:
     """Run the suite in exactly this image, by its digest; return the report and its folder."""
     from tfenv import report, verify
@@ -214,6 +248,7 @@ def check(
             gpus=wanted is not None,
             endpoint=engine.endpoint,
             on_check=tell,
+            stand_in=stand_in,
         )
     made = replace(made, image=cell.name)
     return made, report.write(made, reports or host.store.root / "reports")

@@ -146,24 +146,27 @@ class Workspace:
 
         return all_aliases(self.matrix)
 
-    def tags(self, cell: Cell, *, locked: bool = True) -> tuple[str, ...]:
+    def tags(self, cell: Cell, *, ending: str = "") -> tuple[str, ...]:
         """The image names of a cell, its canonical name first.
 
         Of aliases that differ only in their suffixes the shortest is enough. The canonical name never
-        means anything but the lock: an image of other inputs gets that name with an ending.
+        means anything but the lock: an image of other inputs gets that name with an ending. One on a
+        stand-in for its base gets no other name.
+
+        Args:
+            ending: of the canonical name: ``-unlocked``, ``-stand-in`` or none.
         """
         canonical, *others = self.aliases[cell.name]
         shortest: dict[str, str] = {}
         for alias in others:
             head = alias.split("-py")[0].removesuffix(f"-{cell.base.name}")
             shortest[head] = min(alias, shortest.get(head, alias), key=len)
-        if not locked:
-            canonical += "-unlocked"
-        return tuple(f"{self.matrix.repository}:{tag}" for tag in (canonical, *shortest.values()))
+        names = (canonical + ending, *(shortest.values() if ending != "-stand-in" else ()))
+        return tuple(f"{self.matrix.repository}:{tag}" for tag in names)
 
     def image_names(self, cell: Cell) -> tuple[str, ...]:
         """Where a cell's image may be found in the engine, best first."""
-        return (self.tags(cell)[0], self.tags(cell, locked=False)[0])
+        return (self.tags(cell)[0], self.tags(cell, ending="-unlocked")[0])
 
 
 def find_matrix(start: Path, environ: Mapping[str, str]) -> Path:

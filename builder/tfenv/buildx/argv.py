@@ -52,7 +52,7 @@ def build_argv(
     epoch: int,
     output: Path,
     metadata: Path,
-    named_contexts: Mapping[str, Path] | None = None,
+    named_contexts: Mapping[str, Path | str] | None = None,
     no_cache: bool = False,
     image: str = "",
 ) -> list[str]:

@@ -22,9 +22,12 @@ NOT_LOCKED = "NOT the locked digest: today's Debian packages"
 
 @click.command("up")
 @click.argument("cell", metavar="CELL")
+@click.option(
+    "--stand-in", is_flag=True, help="Build on a stand-in for the base image, made from NVIDIA's wheels."
+)
 @gpus_option
 @json_option
-def command(cell: str, gpus: str, as_json: bool) -> int:
+def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     """Lock, render, build and verify one cell; tag it unless a check failed.
 
     What is committed is used as it is. Where a mirror no longer has a locked Debian package, today's version
@@ -39,13 +42,16 @@ def command(cell: str, gpus: str, as_json: bool) -> int:
     workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
     (chosen,) = workspace.cells((cell,))
-    inputs, image, likeness = _make(workspace, pipeline.prepare(workspace, chosen, host), host)
-    report, folder = pipeline.check(chosen, inputs.lock, image, host, gpus=gpus)
+    prepared = pipeline.prepare(workspace, chosen, host)
+    if stand_in:
+        prepared = pipeline.on_stand_in(prepared, host)
+    inputs, image, likeness = _make(workspace, prepared, host)
+    report, folder = pipeline.check(chosen, inputs.lock, image, host, gpus=gpus, stand_in=inputs.stand_in)
     failed = report.exit_code == EXIT_FAILED
-    tags = workspace.tags(chosen, locked=inputs.locked)
+    tags = workspace.tags(chosen, ending=inputs.ending)
     if not failed:
         images.tag(image.id, tags, host.env, passing=inputs.building)
-    mark = "" if inputs.locked else f" ({NOT_LOCKED})"
+    mark = "" if inputs.locked else f" ({_not_locked(inputs)})"
     emit(
         {
             "cell": chosen.name,
@@ -67,6 +73,14 @@ def command(cell: str, gpus: str, as_json: bool) -> int:
         host.console.note(f"no tag was moved, the image stays as {image.id}")
     host.console.note(f"{report.words}{mark}")
     return report.exit_code
+
+
+def _not_locked(inputs: Inputs) -> str:
+    if inputs.stand_in:
+        return f"on a STAND-IN for {inputs.stand_in}"
+    if not inputs.lock.complete:
+        return f"NOT locked: the digest of {inputs.lock.base_image} is not known"
+    return NOT_LOCKED
 
 
 def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Image, Likeness]:

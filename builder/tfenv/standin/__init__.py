@@ -5,8 +5,8 @@ its tag carries, on a Debian whose C library is no older. A verdict on a cell th
 verdict on the recipe, not on NVIDIA's image: labels and reports say so.
 """
 
-from .make import StandIn, make_standin
+from .make import StandIn, interpreter, make_standin
 from .parts import LABEL, Parts, parts_of
 from .python import write_python_tar
 
-__all__ = ["LABEL", "Parts", "StandIn", "make_standin", "parts_of", "write_python_tar"]
+__all__ = ["LABEL", "Parts", "StandIn", "interpreter", "make_standin", "parts_of", "write_python_tar"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfenv.model import Lock, Wheel
+from tfenv.model import Interpreter, Lock, Wheel
 
 from .parts import LABEL, Parts, parts_of
 from .python import write_python_tar
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tfenv.transfer import Progress
 
 _RECORD = "stand-in.json"
+_EPOCH = "2023-06-10T00:00:00Z"  # release of the Debian whose Python it is
 _NEVER = "2999-01-01T00:00:00Z"  # the wheels are pinned: no day is too late for them
 
 
@@ -52,16 +53,13 @@ class StandIn:
         return {LABEL: self.image}
 
     def contexts(self, base_image: str, base_digest: str = "") -> dict[str, str]:
-        """BuildKit's named contexts that put it in the place of the image and of the interpreter.
+        """BuildKit's named contexts that put it in the place of the image.
 
         Args:
             base_image, base_digest: as in the lock, and so in the FROM line.
         """
         name = f"{base_image}@{base_digest}" if base_digest else base_image
-        return {
-            name: f"oci-layout://{self.layout}@{self.digest}",
-            "interpreter": str(self.python_tar.parent),
-        }
+        return {name: f"oci-layout://{self.layout}@{self.digest}"}
 
 
 def make_standin(
@@ -117,6 +115,24 @@ def make_standin(
             shutil.rmtree(making, ignore_errors=True)
             raise
     return _found(parts, lock, home)
+
+
+def interpreter(made: StandIn, store: Store) -> Interpreter:
+    """The Python that goes with a stand-in, put into the store where builds look for a cell's Python."""
+    from tfenv.store import hash_file
+
+    sha256 = hash_file(made.python_tar)
+    with store.temp() as path:
+        shutil.copyfile(made.python_tar, path)
+        store.add(path, sha256)
+    return Interpreter(
+        provider="stand-in",
+        version=made.python,
+        filename=made.python_tar.name,
+        path=f"0/{made.python_tar.name}",
+        sha256=sha256,
+        released=_EPOCH,
+    )
 
 
 def _found(parts: Parts, lock: Lock, home: Path) -> StandIn:
