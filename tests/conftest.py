@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from tfenv import render, render_cache
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -20,3 +21,11 @@ def signals_end_things() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def fresh_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program reads the templates once; a test that changes them has them read every time."""
+    read = render.template_version.__wrapped__
+    for module in (render, render_cache):
+        monkeypatch.setattr(module, "template_version", read)

@@ -21,23 +21,45 @@ bases:
   debian12:
     kind: debian
     suite: bookworm
-    pythons: ["3.11"]
-    cuda_from: wheels
+    pythons: {"3.11": [python3.11]}
     epoch: 2023-06-10T00:00:00Z
-    packages: [apt, python3.11]
+    packages: [apt]
 cuda_sets:
   cu12.2-cudnn8.9:
     cuda: "12.2"
     cudnn: "8.9"
     epoch: 2024-03-20T00:00:00Z
+    wheels: [nvidia-cublas-cu12==12.2.5.6]
 rows:
   - tensorflow: 2.15.1
     cuda_set: cu12.2-cudnn8.9
     pythons: ["3.11"]
     bases: [debian12]
-    requirements: ["tensorflow==2.15.1", pip]
-    cuda_wheels: ["tensorflow[and-cuda]==2.15.1"]
+    requirements: [six]
 """
+
+#: A base that is an image, for ``with_ubuntu``.
+UBUNTU = """\
+  ubuntu22.04:
+    kind: nvidia
+    provided_pythons: ["3.10", "3.11"]
+    glibc: "2.35"
+"""
+IMAGE = "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04"
+DIGEST = f"sha256:{'5' * 64}"
+_IMAGES = """\
+    images:
+      ubuntu22.04: %s
+    tools: [nvidia-cuda-nvcc-cu12==12.2.140]
+"""
+
+
+def with_ubuntu(image: str = IMAGE, *, only: bool = False) -> str:
+    """The good matrix on Ubuntu too, or there only."""
+    text = changed("cuda_sets:\n", f"{UBUNTU}cuda_sets:\n").replace("rows:\n", f"{_IMAGES % image}rows:\n")
+    return text.replace(
+        "bases: [debian12]", "bases: [ubuntu22.04]" if only else "bases: [debian12, ubuntu22.04]"
+    )
 
 
 def changed(old: str, new: str) -> str:
@@ -84,38 +106,56 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     bases = draw(st.lists(st.sampled_from(BASES), min_size=1, unique=True))
     releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, unique=True))
 
-    def some(values: list[str]) -> list[str]:
-        return draw(st.lists(st.sampled_from(values), min_size=1, unique=True))
+    def some(values: list[str], least: int = 1) -> list[str]:
+        return draw(st.lists(st.sampled_from(values), min_size=least, unique=True))
+
+    def base(name: str) -> dict[str, Any]:
+        provided = some(PYTHONS, 0)
+        if name.startswith("ubuntu"):
+            return {"kind": "nvidia", "glibc": "2.35", "provided_pythons": provided}
+        return {
+            "kind": "debian",
+            "suite": "some",
+            "pythons": {python: [f"python{python}"] for python in some(PYTHONS)},
+            "provided_pythons": provided,
+            "epoch": "2023-06-10T00:00:00Z",
+            "packages": ["apt"],
+        }
+
+    def cuda_set(cuda: str) -> dict[str, Any]:
+        ubuntus = [name for name in bases if name.startswith("ubuntu")]
+        flavours = ["cudnn8-runtime", "base"]
+        return {
+            "cuda": cuda,
+            "cudnn": "8.9",
+            "epoch": "2024-03-20T00:00:00Z",
+            "wheels": draw(st.sampled_from([[], [f"nvidia-cublas-cu12=={cuda}.5.6"]])),
+            "images": {
+                name: f"nvidia/cuda:{cuda}.2-{draw(st.sampled_from(flavours))}-{name}"
+                for name in (some(ubuntus, 0) if ubuntus else [])
+            },
+        }
 
     def row(release: str) -> dict[str, Any]:
-        wheels = draw(
-            st.sampled_from([[], [f"tensorflow[and-cuda]=={release}"], ["nvidia-cudnn-cu11==8.6.0.163"]])
-        )
-        extra = draw(st.sampled_from([[], ["nvidia-cublas-cu12"]]))
+        own = some(bases)
+        other = draw(st.sampled_from(own))
+        on = {other: "cu12.3-cudnn8.9"} if len(own) > 1 and draw(st.booleans()) else {}
+        reason = {"other_libraries": "newer ones of one major version serve"} if on else {}
         return {
             "tensorflow": release,
             "cuda_set": "cu12.2-cudnn8.9",
+            "cuda_set_on": on,
+            **reason,
             "pythons": some(PYTHONS),
-            "bases": some(bases),
-            "requirements": [f"tensorflow=={release}", "pip", *extra],
-            "cuda_wheels": wheels,
+            "bases": own,
+            "requirements": draw(st.sampled_from([[], ["six"], ["nvidia-cublas-cu12"]])),
         }
 
     return {
         "repository": "tfenv",
         "defaults": {"base": draw(st.sampled_from(bases))},
-        "bases": {
-            base: {
-                "kind": "debian",
-                "suite": "some",
-                "pythons": some(PYTHONS),
-                "cuda_from": draw(st.sampled_from(["wheels", "wheels", "base"])),
-                "epoch": "2023-06-10T00:00:00Z",
-                "packages": ["apt"],
-            }
-            for base in bases
-        },
-        "cuda_sets": {"cu12.2-cudnn8.9": {"cuda": "12.2", "cudnn": "8.9", "epoch": "2024-03-20T00:00:00Z"}},
+        "bases": {name: base(name) for name in bases},
+        "cuda_sets": {f"cu{cuda}-cudnn8.9": cuda_set(cuda) for cuda in ("12.2", "12.3")},
         "rows": [row(release) for release in releases],
         "exclude": [],
     }

@@ -26,7 +26,7 @@ from tfenv.files import write_all
 from tfenv.inputs import Inputs
 from tfenv.lock import write_lock
 from tfenv.matrix import load_matrix
-from tfenv.model import Cell, DebianPackage, Lock, Rule, Wheel
+from tfenv.model import Cell, DebianPackage, Interpreter, Lock, Rule, Wheel
 from tfenv.store import Store
 from tfenv.workspace import Workspace
 
@@ -147,28 +147,48 @@ TRIM = (Rule(what="nvidia/*/include/**", why="headers, and nothing compiles here
 KEEP = (Rule(what="nvidia/*/include/cuda.h", why="one that somebody wants"),)
 
 
+def interpreter(python: str) -> Interpreter:
+    """A Python that no base brings, as its provider names it."""
+    filename = f"cpython-{python}.9+20251031-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz"
+    return Interpreter(
+        provider="python-build-standalone",
+        version=f"{python}.9",
+        filename=filename,
+        path=f"20251031/{filename}",
+        sha256=hashlib.sha256(_contents(filename)).hexdigest(),
+        released="2025-10-31T00:00:00Z",
+    )
+
+
 def lock(cell: Cell, **changes: Any) -> Lock:
     """A lock of the cell; ``fill`` gives a store what it names."""
+    image, _, digest = cell.image.partition("@")
+    packages = (
+        _package("apt", _contents("apt"), False),
+        _package("base-files", BASE_FILES, True),
+        _package("libc6", _contents("libc6"), False, "2.36"),
+        _package("python3.11", _contents("python3.11"), False),
+    )
     values: dict[str, Any] = {
         "cell": cell.name,
         "platform": "linux/amd64",
-        "epoch": cell.row.cuda_set.epoch,
+        "epoch": cell.epoch,
+        "cuda_epoch": cell.cuda_set.epoch,
         "base_epoch": cell.base.epoch,
-        "requirements": cell.row.requirements,
+        "base_image": image,
+        "base_digest": digest,
+        "requirements": cell.requirements,
         "exclude_newer": cell.row.exclude_newer,
-        "cuda_from": "wheels",
+        "wheel_platform": f"x86_64-manylinux_2_{36 if cell.base.kind == 'debian' else 35}",
+        "cuda_from": cell.cuda_from,
         "require_cuda": "cuda>=12.1 cuda>=12.0,arch<9.0",
-        "template": render.template_version(),
+        "template": render.template_version(cell.base.kind),
         "uv": "0.9.9",
+        "interpreter": None if cell.base.brings(cell.python) else interpreter(cell.python),
         "suite": cell.base.suite,
-        "debian_packages": cell.base.packages,
-        "debian_locked_at": "2025-11-30T11:00:00Z",
-        "debian": (
-            _package("apt", _contents("apt"), False),
-            _package("base-files", BASE_FILES, True),
-            _package("libc6", _contents("libc6"), False, "2.36"),
-            _package("python3.11", _contents("python3.11"), False),
-        ),
+        "debian_packages": cell.base.packages_for(cell.python),
+        "debian_locked_at": "" if image else "2025-11-30T11:00:00Z",
+        "debian": () if image else packages,
         "wheels": (
             _wheel("nvidia-cublas-cu12", "12.2.5.6", "cuda"),
             _wheel("pip", "24.0", "python"),
@@ -177,7 +197,8 @@ def lock(cell: Cell, **changes: Any) -> Lock:
         ),
         "trim": cell.row.trim,
         "keep": cell.row.keep,
-        "without": cell.row.cuda_set.without,
+        "without": cell.cuda_set.without,
+        "links": cell.cuda_set.links if cell.cuda_from == "wheels" else (),
     }
     return Lock(**{**values, **changes})
 
@@ -188,6 +209,8 @@ def fill(store: Store, of: Lock) -> None:
         put(store, BASE_FILES if package.essential else _contents(package.name))
     for wheel in of.wheels:
         put(store, _contents(wheel.name))
+    if of.interpreter is not None:
+        put(store, _contents(of.interpreter.filename))
 
 
 def workspace(root: Path, text: str = matrices.TEXT) -> Workspace:
@@ -452,10 +475,9 @@ TWO_BASES = matrices.TEXT.replace("bases: [debian12]", "bases: [debian12, debian
   debian13:
     kind: debian
     suite: trixie
-    pythons: ["3.11"]
-    cuda_from: wheels
+    pythons: {"3.11": [python3.11]}
     epoch: 2025-08-09T00:00:00Z
-    packages: [apt, python3.11]
+    packages: [apt]
 cuda_sets:
 """,
 )

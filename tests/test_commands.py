@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matrices
 import pytest
 import small
 from small import Place
@@ -195,7 +196,7 @@ def test_render_check_finds_a_cell_without_a_lock(here: Place, tell: Tell) -> No
 def test_render_refuses_a_lock_of_other_templates(
     here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(render, "template_version", lambda: "f" * 64)
+    monkeypatch.setattr(render, "template_version", lambda kind: "f" * 64)
     code, out, err = tell("render", *options)
     assert code != 0 and out == ""
     assert "another version of the templates" in err and f"tfenv lock {CELL}" in err
@@ -217,6 +218,7 @@ def resolvers(lock: Lock, **changes: Any) -> Resolvers:
         "debian": lambda suite, packages: (lock.debian, lock.debian_locked_at),
         "wheels": lambda cell, platform: lock.wheels,
         "uv": lambda: lock.uv,
+        "digest": lambda image: matrices.DIGEST,
     }
     return Resolvers(**{**found, **changes})
 
@@ -234,6 +236,7 @@ def resolving(here: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         debian=ask("debian", (lock.debian, lock.debian_locked_at)),
         wheels=ask("wheels", lock.wheels),
         uv=lambda: lock.uv,
+        digest=ask("digest", matrices.DIGEST),
     )
     monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
     return asked
@@ -330,7 +333,7 @@ def test_build_check_reproducible_that_differs_moves_no_tag(
 def differing(here: Place, **changes: Any) -> digest.Digest:
     """Record another digest for the same inputs."""
     built = build.build(here.inputs, here.host)
-    recorded = replace(built.digest, manifest=OLD, diff_ids=(OLD,), **changes)
+    recorded = replace(built.digest, manifest=OLD, diff_ids=(OLD, OLD), **changes)
     (folder(here) / digest.FILE_NAME).write_text(digest.dump(recorded))
     return recorded
 
@@ -832,7 +835,7 @@ def test_gc_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyP
 
 
 def test_gc_frees_the_archive_of_other_inputs(
-    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+    here: Place, tell: Tell, fresh_templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = Path(data(tell("build", CELL, "--json"))["archive"])
     monkeypatch.setattr("tfenv.buildx.EXPORT", ("compression=zstd", "compression-level=9"))

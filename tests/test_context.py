@@ -54,6 +54,7 @@ def test_the_layout(here: Place) -> None:
         "wheels/python/pip-24.0-py3-none-any.whl",
         "wheels/python/requirements.txt",
         "wheels/python/tensorflow-2.15.1-py3-none-any.whl",
+        "wheels/source/requirements.txt",
         "wheels/tool/uv-0.9.9-py3-none-any.whl",
     }
     assert files["context/Dockerfile"].read_bytes() == FILES["Dockerfile"].encode()
@@ -154,7 +155,7 @@ def test_a_full_disk_is_told(here: Place, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_stage_goes_when_the_build_is_done(here: Place) -> None:
     with context.staged(here.lock, FILES, here.store, "x") as staged:
         assert staged.dockerfile.is_file()
-        assert set(staged.named) == {"debs", "wheels"}
+        assert set(staged.named) == {"debs", "wheels", "interpreter"}
     assert not (here.store.root / "stage" / "x").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from tfenv.apt import apt_proxies
 from tfenv.debian import (
     essential_closure,
-    glibc_level,
+    glibc_of,
     newest_date,
     parse_stanzas,
     resolve_debian,
@@ -17,6 +17,7 @@ from tfenv.debian import (
 from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.mirrors import Mirrors
 from tfenv.model import DebianPackage
+from tfenv.uv import platform_for
 
 MIRRORS = Mirrors(debian="http://m.example/debian", security="http://m.example/debian-security", keyring="/k")
 
@@ -219,6 +220,7 @@ def test_apts_proxies() -> None:
 
 
 def test_wheels_follow_the_bases_glibc() -> None:
-    assert glibc_level([deb(), deb("libc6", "2.36-9+deb12u14")]) == "x86_64-manylinux_2_36"
+    assert glibc_of([deb(), deb("libc6", "2.36-9+deb12u14")]) == "2.36"
+    assert platform_for("2.36") == "x86_64-manylinux_2_36"
     with pytest.raises(TfenvError, match="no libc6"):
-        glibc_level([deb()])
+        glibc_of([deb()])

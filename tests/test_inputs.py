@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import matrices
 import pytest
 import small
 from small import Place
 from tfenv import inputs, lockfile, render
 from tfenv.inputs import Inputs
-from tfenv.model import Lock, Rule
+from tfenv.model import Link, Lock, Rule
 
 
 @pytest.fixture
@@ -26,11 +27,19 @@ CHANGES: dict[str, Callable[[Lock], Lock]] = {
     "a wheel less": lambda lock: replace(lock, wheels=lock.wheels[1:]),
     "another Debian package": lambda lock: replace(lock, debian=(replace(lock.debian[0], version="2"),)),
     "another epoch": lambda lock: replace(lock, epoch=lock.epoch + 1),
+    "another epoch of the CUDA layer": lambda lock: replace(lock, cuda_epoch=lock.cuda_epoch + 1),
     "another base epoch": lambda lock: replace(lock, base_epoch=lock.base_epoch + 1),
     "other files trimmed": lambda lock: replace(lock, trim=(Rule(what="x/**", why="not needed here"),)),
     "other files kept": lambda lock: replace(lock, keep=(Rule(what="y/**", why="somebody wants it"),)),
     "another uv": lambda lock: replace(lock, uv="1.0"),
     "other drivers accepted": lambda lock: replace(lock, require_cuda="cuda>=12.2"),
+    "another base image": lambda lock: replace(lock, base_image=matrices.IMAGE),
+    "another base digest": lambda lock: replace(lock, base_digest=matrices.DIGEST),
+    "another Python": lambda lock: replace(lock, interpreter=small.interpreter("3.10")),
+    "other C library": lambda lock: replace(lock, wheel_platform="x86_64-manylinux_2_28"),
+    "another name of a library": lambda lock: replace(
+        lock, links=(Link(name="libcupti.so.11.2", target="libcupti.so.11.8", why="it is opened"),)
+    ),
     "other templates": lambda lock: replace(lock, template="f" * 64),
 }
 
@@ -65,13 +74,13 @@ def test_the_mark_of_a_lock_that_is_not_committed_counts(here: Place) -> None:
 @pytest.mark.parametrize(
     ("what", "value"),
     [
-        ("tfenv.render.template_version", lambda: "another"),
+        ("tfenv.render.template_version", lambda kind: "another"),
         ("tfenv.rootfs.recipe_version", lambda: "another"),
         ("tfenv.buildx.EXPORT", ("compression=gzip",)),
     ],
 )
 def test_what_writes_the_files_counts(
-    here: Place, monkeypatch: pytest.MonkeyPatch, what: str, value: object
+    here: Place, fresh_templates: None, monkeypatch: pytest.MonkeyPatch, what: str, value: object
 ) -> None:
     before = here.inputs
     name = before.hash

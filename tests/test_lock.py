@@ -17,23 +17,24 @@ BASE = Base(
     name="debian12",
     kind="debian",
     suite="bookworm",
-    pythons=("3.11",),
-    cuda_from="wheels",
-    packages=("python3.11",),
+    pythons=(("3.11", ("python3.11",)),),
+    provided_pythons=("3.10",),
+    packages=("apt",),
     epoch=1686355200,
 )
-CUDA = CudaSet(cuda="12.2", cudnn="8.9", epoch=1710892800, without=(NCCL,))
+CUBLAS = "nvidia-cublas-cu12==12.2"
+CUDA = CudaSet(cuda="12.2", cudnn="8.9", epoch=1690000000, wheels=(CUBLAS,), without=(NCCL,))
 ROW = Row(
     tensorflow="2.15.1",
-    cuda_set=CUDA,
     pythons=("3.11",),
     bases=("debian12",),
     default_base="debian12",
     default_python="3.11",
     exclude_newer="2024-03-20T00:00:00Z",
-    requirements=("tensorflow[and-cuda]==2.15.1", "pip"),
+    requirements=("tensorflow==2.15.1", "pip"),
 )
-CELL = Cell(row=ROW, python="3.11", base=BASE)
+CELL = Cell(row=ROW, python="3.11", base=BASE, cuda_set=CUDA, cuda_from="wheels")
+PACKAGES = ("apt", "python3.11")
 
 
 def deb(name: str, version: str) -> DebianPackage:
@@ -77,7 +78,13 @@ class World:
 
     @property
     def resolvers(self) -> Resolvers:
-        return Resolvers(debian=self.debian, wheels=self.wheels, uv=lambda: f"0.9.{self.day}")
+        return Resolvers(
+            debian=self.debian, wheels=self.wheels, uv=lambda: f"0.9.{self.day}", digest=self.digest
+        )
+
+    def digest(self, image: str) -> str:
+        self.asked.append((image,))
+        return f"sha256:{self.day:064}"
 
 
 def make(cell: Cell, previous: Lock | None, world: World, *upgrade: Any, template: str = "1" * 64) -> Lock:
@@ -97,17 +104,21 @@ def test_a_first_lock_resolves_everything() -> None:
     world = World()
     lock = make(CELL, None, world)
     assert world.asked == [
-        ("bookworm", ("python3.11",)),
+        ("bookworm", PACKAGES),
         # The wheels' platform comes from the base's own libc6.
         (CELL.name, "x86_64-manylinux_2_36"),
     ]
     assert [p.name for p in lock.debian] == ["libc6", "python3.11"]
     assert [w.name for w in lock.wheels] == ["nvidia-cublas-cu12", "pip", "tensorflow", "uv"]
     assert lock.debian_locked_at == "2025-11-01T11:00:00Z"
-    assert (lock.requirements, lock.debian_packages) == (ROW.requirements, BASE.packages)
-    assert lock.require_cuda == facts.require_cuda(ROW)
-    assert (lock.epoch, lock.base_epoch, lock.exclude_newer, lock.uv, lock.suite) == (
+    assert (lock.requirements, lock.debian_packages) == ((*ROW.requirements, CUBLAS), PACKAGES)
+    assert lock.require_cuda == facts.require_cuda("2.15.1", "12.2")
+    assert (lock.wheel_platform, lock.cuda_from) == ("x86_64-manylinux_2_36", "wheels")
+    assert (lock.interpreter, lock.base_image, lock.base_digest) == (None, "", "")
+    assert lock.complete
+    assert (lock.epoch, lock.cuda_epoch, lock.base_epoch, lock.exclude_newer, lock.uv, lock.suite) == (
         1710892800,
+        1690000000,
         1686355200,
         "2024-03-20T00:00:00Z",
         "0.9.1",
@@ -125,14 +136,17 @@ def test_what_needs_no_resolving_follows_the_matrix() -> None:
     trim = (Rule(what="nvidia/*/include/**", why="headers"),)
     cublas = Rule(what="nvidia-cublas-cu12", why="test")
     cuda = replace(CUDA, epoch=5, without=(NCCL, cublas))
-    cell = replace(CELL, row=replace(ROW, trim=trim, keep=trim, cuda_set=cuda), base=replace(BASE, epoch=6))
+    cell = replace(
+        CELL, row=replace(ROW, trim=trim, keep=trim), cuda_set=cuda, base=replace(BASE, epoch=1800000000)
+    )
     lock = make(cell, LOCKED, World(day=2), template="2" * 64)
     assert lock == replace(
         LOCKED,
         trim=trim,
         keep=trim,
-        epoch=5,
-        base_epoch=6,
+        epoch=1800000000,
+        cuda_epoch=5,
+        base_epoch=1800000000,
         template="2" * 64,
         without=(NCCL, cublas),
         wheels=LOCKED.wheels[1:],
@@ -149,8 +163,8 @@ def test_each_half_is_upgraded_alone() -> None:
 
 
 def test_the_accepted_drivers_follow_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "require_cuda", lambda row: "cuda>=13.0")
-    assert make(CELL, LOCKED, World(day=2)) == replace(LOCKED, require_cuda="cuda>=13.0")
+    monkeypatch.setattr(facts, "require_cuda", lambda tensorflow, cuda: f"cuda>={cuda}")
+    assert make(CELL, LOCKED, World(day=2)) == replace(LOCKED, require_cuda="cuda>=12.2")
 
 
 def base(**changes: Any) -> Cell:
@@ -161,22 +175,24 @@ def row(**changes: Any) -> Cell:
     return replace(CELL, row=replace(ROW, **changes))
 
 
-EXTRA_GONE = ("tensorflow==2.15.1", "pip")
+def cuda(**changes: Any) -> Cell:
+    return replace(CELL, cuda_set=replace(CUDA, **changes))
 
 
 @pytest.mark.parametrize(
     ("cell", "says", "which"),
     [
         (base(suite="trixie"), "is trixie, locked is bookworm", "debian"),
-        (base(packages=("python3.11", "zlib1g")), "Debian packages: zlib1g new", "debian"),
-        (base(packages=()), "Debian packages: python3.11 no longer there", "debian"),
+        (base(packages=("apt", "zlib1g")), "Debian packages: zlib1g new", "debian"),
+        (base(packages=()), "Debian packages: apt no longer there", "debian"),
         (row(requirements=("tensorflow==2.16.1", "pip")), "requirements: tensorflow==2.16.1 new", "wheels"),
         (row(requirements=(*ROW.requirements, "keras_core")), "requirements: keras_core new", "wheels"),
         (row(requirements=ROW.requirements[:1]), "requirements: pip no longer there", "wheels"),
-        (row(requirements=EXTRA_GONE), r"tensorflow\[and-cuda\]==2.15.1 no longer there", "wheels"),
+        (cuda(wheels=()), "nvidia-cublas-cu12==12.2 no longer there", "wheels"),
+        (cuda(wheels=("nvidia-cublas-cu12==12.3",)), "nvidia-cublas-cu12==12.3 new", "wheels"),
         (row(exclude_newer="2024-04-01T00:00:00Z"), "2024-04-01T00:00:00Z, locked is 2024-03-20T", "wheels"),
-        (row(cuda_set=replace(CUDA, without=())), "nvidia-nccl-cu12 is no longer left out", "wheels"),
-        (replace(base(packages=()), row=replace(ROW, requirements=EXTRA_GONE)), "python3.11.*", "all"),
+        (cuda(without=()), "nvidia-nccl-cu12 is no longer left out", "wheels"),
+        (replace(base(packages=()), cuda_set=replace(CUDA, wheels=())), "apt no longer", "all"),
     ],
 )
 def test_a_matrix_that_asks_for_something_else_is_told_what_to_type(
@@ -200,22 +216,22 @@ def test_the_remedy_does_what_is_typed_and_what_is_needed() -> None:
 def test_another_order_asks_for_nothing_new() -> None:
     turned = tuple(reversed(ROW.requirements))
     world = World(day=2)
-    assert make(row(requirements=turned), LOCKED, world) == replace(LOCKED, requirements=turned)
+    assert make(row(requirements=turned), LOCKED, world) == replace(LOCKED, requirements=(*turned, CUBLAS))
     assert world.asked == []
 
 
 def test_up_goes_on_with_todays_packages() -> None:
     world = World(day=3)
-    lock = with_todays_debian(LOCKED, world.resolvers, ("python3.11",))
-    assert world.asked == [("bookworm", ("python3.11",))]
+    lock = with_todays_debian(LOCKED, world.resolvers, PACKAGES)
+    assert world.asked == [("bookworm", PACKAGES)]
     assert [p.version for p in lock.debian] == ["2.36-3", "3.11.3"]
     assert replace(lock, debian=LOCKED.debian, debian_locked_at=LOCKED.debian_locked_at) == LOCKED
 
 
 def test_the_same_mirror_gives_the_same_lock() -> None:
-    assert with_todays_debian(LOCKED, World().resolvers, BASE.packages) == LOCKED
+    assert with_todays_debian(LOCKED, World().resolvers, PACKAGES) == LOCKED
     assert make(CELL, LOCKED, World(), "debian") == LOCKED
-    assert with_todays_debian(LOCKED, World(day=2).resolvers, BASE.packages) != LOCKED
+    assert with_todays_debian(LOCKED, World(day=2).resolvers, PACKAGES) != LOCKED
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_files_are_rendered_once_per_lock_and_cell(path: Path, memo: Memo) -> No
 
 
 def test_other_templates_are_rendered_anew(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, fresh_templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = load_matrix(path).cells[0]
     before = files_key(cell, lambda: b"lock")
@@ -146,7 +146,7 @@ def test_other_templates_are_rendered_anew(
     shutil.copytree(resources.templates_dir(), templates)
     monkeypatch.setattr(resources, "templates_dir", lambda: templates)
     assert files_key(cell, lambda: b"lock") == before
-    (templates / "more.j2").write_text("")
+    (templates / "tools" / "more.sh").write_text("")
     assert files_key(cell, lambda: b"lock") != before
 
 

@@ -27,6 +27,7 @@ class Outer:
 @dataclass(frozen=True)
 class Optional:
     name: str | None
+    inner: Inner | None
 
 
 VALUE = Outer(
@@ -80,6 +81,28 @@ def test_what_a_check_refuses_is_refused() -> None:
         from_plain(Outer, to_plain(VALUE), check=no_y)
 
 
-def test_optional_values_are_a_mistake_of_the_programmer() -> None:
-    with pytest.raises(TypeError, match="no optional values"):
-        from_plain(Optional, {"name": None})
+def test_a_value_may_be_none_where_it_is_declared_so() -> None:
+    for value in (Optional(name=None, inner=None), Optional(name="x", inner=Inner("y", 1))):
+        assert from_plain(Optional, to_plain(value)) == value
+    assert to_plain(Optional(name=None, inner=None)) == {"name": None, "inner": None}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"name": 1, "inner": None}, "name: expected str, found 1"),
+        ({"name": None, "inner": "x"}, "inner: expected an object"),
+        ({"name": None, "inner": {"name": None, "size": 1}}, r"inner\.name: expected str, found None"),
+        ({"name": None}, "missing key inner"),
+    ],
+)
+def test_what_may_be_none_is_else_as_declared(data: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        from_plain(Optional, data)
+
+
+def test_a_check_sees_what_is_not_none() -> None:
+    seen: dict[str, Any] = {}
+    data = {"name": None, "inner": {"name": "x", "size": 1}}
+    from_plain(Optional, data, check=lambda where, value: seen.update({where: value}))
+    assert seen == {"inner.name": "x", "inner.size": 1}

@@ -95,8 +95,10 @@ def code_version(package: Path = Path(__file__).parent, search: tuple[str, ...] 
         package: tfenv's folder; search: folders of installed distributions (sys.path).
     """
     parts = [sys.version.encode()]
-    for path in (*sorted(package.glob("*.py")), *sorted((package / "facts").glob("*.json"))):
-        parts += [path.name.encode(), path.read_bytes()]
+    # Of the packages in it only compat has a say in what a matrix, a lock or a rendered file is.
+    for what in ("*.py", "compat/*.py", "facts/*.json"):
+        for path in sorted(package.glob(what)):
+            parts += [path.name.encode(), path.read_bytes()]
     for folder in sys.path if search is None else search:
         with contextlib.suppress(OSError):
             parts += sorted(os.fsencode(path.name) for path in Path(folder).glob("*.dist-info"))

@@ -67,7 +67,5 @@ def _value(hint: Any, data: Any, where: str, check: Check | None) -> Any:
             raise ValueError(f"{where}: expected one of {', '.join(map(repr, args))}")
         return data
     if origin in (Union, types.UnionType):  # X | None and no other union
-        if data is None:
-            return None
-        hint = args[0]
+        return None if data is None else _value(args[0], data, where, check)
     return from_plain(hint, data, check=check, where=where)
