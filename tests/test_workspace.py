@@ -114,8 +114,9 @@ def test_the_tags_of_a_cell_are_its_name_and_the_shortest_aliases(team: Workspac
 
 def test_an_image_of_another_lock_never_gets_the_canonical_name(team: Workspace) -> None:
     for cell in team.matrix.cells:
-        locked, other = team.tags(cell), team.tags(cell, locked=False)
+        locked, other = team.tags(cell), team.tags(cell, ending="-unlocked")
         assert other == (f"{locked[0]}-unlocked", *locked[1:])
+        assert team.tags(cell, ending="-stand-in") == (f"{locked[0]}-stand-in",)
     every = [name for cell in team.matrix.cells for name in team.tags(cell)]
     assert len(set(every)) == len(every) and not any(name.endswith("-unlocked") for name in every)
 
