@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tfenv import gpus
 from tfenv.gpus import Gpu
-from tfenv.versions import is_final, minor, order
+from tfenv.versions import is_final, major, minor, order
 
 from . import kernels
 from .model import Finding
@@ -100,14 +100,16 @@ def libraries_older_than_gpu(of: Subject) -> Iterator[Finding]:
     cuda = of.libraries[0]
     if order(minor(cuda)) >= order(of.gpu.first_cuda) or list(no_code_in_libraries(of)):
         return
-    # sm_89 runs the machine code of sm_86 and sm_80; nothing older runs on the first of a major version.
-    new = of.gpu.capability.endswith(".0") and not _left_open(of, of.gpu)
+    # sm_89 runs the machine code of sm_86 and sm_80, if the libraries know those: no other major version's.
+    family = gpus.of_capability(f"{major(of.gpu.capability)}.0") or of.gpu
+    unknown = order(minor(cuda)) < order(family.first_cuda or of.gpu.first_cuda)
+    new = unknown and not _left_open(of, of.gpu)
     yield Finding(
         code="libraries-older-than-gpu",
         severity="refuse" if new else "limit",
         message=f"the libraries are of CUDA {cuda}, and {of.gpu.in_words} is known from CUDA "
         f"{of.gpu.first_cuda} on: "
-        + ("they have no code for it" if of.gpu.capability.endswith(".0") else "they run older code on it"),
+        + ("they have no code for it" if unknown else "they run older code on it"),
         remedy=f"libraries of CUDA {of.gpu.first_cuda} or newer, of the same major version as TensorFlow's",
         source="https://developer.nvidia.com/cuda-gpus; targets that ptxas of each CUDA knows",
     )
