@@ -134,6 +134,6 @@ def test_driver_floors_with_the_committed_facts(
     [("8.9", "limit"), ("9.0", "refused"), ("10.0", "refused"), ("10.3", "refused"), ("12.1", "refused")],
 )
 def test_libraries_of_before_a_gpu_run_on_it_only_within_a_major_version(gpu: str, outcome: str) -> None:
-    verdict = compat.runs(facts.compiled("2.10.1"), "11.2", "8.1", gpu, None)
+    verdict = runs(committed("2.10.1"), "11.2", "8.1", gpu, None)
     assert "libraries-older-than-gpu" in {finding.code for finding in verdict.findings}
     assert verdict.outcome == outcome
