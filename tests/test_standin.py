@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tfenv.errors import UsageError
 from tfenv.resources import facts_dir
-from tfenv.standin import LABEL, StandIn, parts_of, write_python_tar
+from tfenv.standin import LABEL, StandIn, interpreter, parts_of, write_python_tar
 from tfenv.standin import make as making
 from tfenv.standin.place import full_name, lay_out, place
 from tfenv.standin.recipe import dockerfile
@@ -192,12 +192,21 @@ MADE = StandIn(
 )
 
 
-def test_the_contexts_replace_the_image_of_the_from_line_and_the_interpreter() -> None:
-    assert MADE.contexts("nvidia/cuda:x", "sha256:2") == {
-        "nvidia/cuda:x@sha256:2": "oci-layout:///store/layout@sha256:1",
-        "interpreter": "/store/python",
-    }
-    assert "nvidia/cuda:x" in MADE.contexts("nvidia/cuda:x")
+def test_the_context_replaces_the_image_of_the_from_line() -> None:
+    layout = "oci-layout:///store/layout@sha256:1"
+    assert MADE.contexts("nvidia/cuda:x", "sha256:2") == {"nvidia/cuda:x@sha256:2": layout}
+    assert MADE.contexts("nvidia/cuda:x") == {"nvidia/cuda:x": layout}
+
+
+def test_its_python_is_put_where_builds_look_for_a_cells(tmp_path: Path) -> None:
+    archive = tmp_path / "cpython-3.11-stand-in.tar.gz"
+    write_python_tar("3.11", archive, epoch=5)
+    store = Store(tmp_path / "store")
+    found = interpreter(replace(MADE, python_tar=archive), store)
+    assert (found.provider, found.version, found.filename) == ("stand-in", "3.11", archive.name)
+    assert found.released == "2023-06-10T00:00:00Z"
+    assert store.path(found.sha256).read_bytes() == archive.read_bytes()
+    assert archive.is_file()
 
 
 # --- the making ----------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tfenv.transfer import Progress
 
 _RECORD = "stand-in.json"
-_EPOCH = "2023-06-10T00:00:00Z"  # release of the Debian whose Python it is
 _NEVER = "2999-01-01T00:00:00Z"  # the wheels are pinned: no day is too late for them
 
 
@@ -131,7 +130,7 @@ def interpreter(made: StandIn, store: Store) -> Interpreter:
         filename=made.python_tar.name,
         path=f"0/{made.python_tar.name}",
         sha256=sha256,
-        released=_EPOCH,
+        released=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(parts_of(made.image).epoch)),
     )
 
 
