@@ -129,8 +129,8 @@ def compare(
         for built in dict.fromkeys(filter(None, (said, told))):
             serves(what, built, tag, report)
     built = str(compiled.get("cuda_version", ""))
-    newer = built.split(".")[0] == declared.cuda.split(".")[0] and not agree(built, declared.cuda)
-    if declared.cuda and built and newer:
+    have, need = major_minor(declared.cuda), major_minor(built)
+    if have[:1] == need[:1] and have > need and not agree(built, declared.cuda):
         # CUDA promises compatibility within a major version, but the tag has to say the truth.
         severity = report.info if declared.compiled_cuda else report.error
         severity(f"compiled for CUDA {built}, declared with CUDA {declared.cuda}")
