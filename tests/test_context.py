@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import matrices
 import pytest
 import small
 from small import Place
 from tfenv import context, resources
 from tfenv.buildx import BuildError
 from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.model import DebianPackage, Wheel
 
 FILES = {"Dockerfile": "FROM scratch\n# größer\n", "requirements.lock": "x\n"}
 
@@ -58,6 +60,54 @@ def test_the_layout(here: Place) -> None:
         "wheels/tool/uv-0.9.9-py3-none-any.whl",
     }
     assert files["context/Dockerfile"].read_bytes() == FILES["Dockerfile"].encode()
+
+
+def test_the_layout_of_an_image_with_a_python_of_the_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = small.place(tmp_path, monkeypatch, matrices.with_ubuntu(only=True))
+    files = laid(here, here.store.root / "stage" / "x")
+    python = here.lock.interpreter
+    assert python is not None
+    assert files[f"interpreter/{python.filename}"].samefile(here.store.path(python.sha256))
+    assert not any(name.startswith("debs/") for name in files)
+    assert "context/essential.tar" not in files, "nothing is bootstrapped"
+
+
+def test_a_base_with_a_python_of_its_own_gets_no_other(here: Place) -> None:
+    root = here.store.root / "stage" / "x"
+    laid(here, root)
+    assert list((root / "interpreter").iterdir()) == [], "there, for BuildKit wants the context, and empty"
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["gone", "changed"]
+)
+def test_an_interpreter_is_proved_before_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+) -> None:
+    here = small.place(tmp_path, monkeypatch, matrices.with_ubuntu(only=True))
+    assert here.lock.interpreter is not None
+    damage(here.store.path(here.lock.interpreter.sha256))
+    with pytest.raises(IntegrityError, match=here.lock.interpreter.sha256):
+        laid(here, here.store.root / "stage" / "x")
+
+
+def test_a_source_archive_lies_apart(here: Place) -> None:
+    data = b"the source of wrapt"
+    source = Wheel(
+        name="wrapt",
+        version="1.12.1",
+        filename="wrapt-1.12.1.tar.gz",
+        size=len(data),
+        sha256=small.put(here.store, data),
+        layer="source",
+    )
+    root = here.store.root / "stage" / "x"
+    context.stage(replace(here.lock, wheels=(*here.lock.wheels, source)), FILES, here.store, root)
+    assert (root / "wheels" / "source" / source.filename).read_bytes() == data
+    assert "wrapt==1.12.1 --hash" in (root / "wheels" / "source" / "requirements.txt").read_text()
+    assert "wrapt" not in (root / "wheels" / "python" / "requirements.txt").read_text()
 
 
 def test_what_the_build_writes_lies_beside_the_contexts(here: Place) -> None:
@@ -124,7 +174,9 @@ def test_on_another_filesystem_inputs_are_copied(here: Place, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", ["base-files", "uv", "tensorflow"])
 def test_an_input_changed_on_disk_is_never_built_from(here: Place, tmp_path: Path, name: str) -> None:
-    (chosen,) = [i for i in (*here.lock.debian, *here.lock.wheels) if i.name == name]
+    named: dict[str, DebianPackage | Wheel] = {i.name: i for i in here.lock.debian}
+    named.update({i.name: i for i in here.lock.wheels})
+    chosen = named[name]
     blob = here.store.path(chosen.sha256)
     blob.write_bytes(bytes(reversed(blob.read_bytes())))
     (tmp_path / "new").mkdir()

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tfenv import facts
 from tfenv.errors import NotReadyError, UsageError
-from tfenv.lock import Resolvers, make_lock, with_todays_debian, write_lock
+from tfenv.interpreters import interpreter
+from tfenv.lock import Resolvers, make_lock, once_each, with_todays_debian, write_lock
 from tfenv.lockfile import read_lock
-from tfenv.model import Base, Cell, CudaSet, DebianPackage, Lock, Row, Rule, Wheel
+from tfenv.model import Base, Cell, CudaSet, DebianPackage, Link, Lock, Row, Rule, Wheel
 
 NCCL = Rule(what="nvidia-nccl-cu12", why="never loaded")
 
@@ -252,3 +253,147 @@ def test_a_failed_write_leaves_the_old_pair(tmp_path: Path, monkeypatch: pytest.
         write_lock(replace(LOCKED, epoch=1), tmp_path)
     assert read_lock(path) == LOCKED
     assert {f.name for f in path.parent.iterdir()} == {"lock.json", "requirements.lock"}
+
+
+# A base that is an image.
+
+IMAGE = "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04"
+UBUNTU = Base(name="ubuntu22.04", kind="nvidia", glibc="2.35", provided_pythons=("3.10", "3.11"))
+GIVEN = f"sha256:{'5' * 64}"
+
+
+def ubuntu(image: str = IMAGE, cuda_from: Any = "base", **changes: Any) -> Cell:
+    tools = ("nvidia-cuda-nvcc-cu12==12.2",)
+    cuda_set = replace(CUDA, images=(("ubuntu22.04", image),), tools=tools, **changes)
+    return replace(CELL, base=UBUNTU, cuda_set=cuda_set, cuda_from=cuda_from)
+
+
+BARE = make(ubuntu(), None, World())
+
+
+def test_an_image_is_locked_without_asking_any_registry_or_mirror() -> None:
+    world = World()
+    lock = make(ubuntu(), None, world)
+    assert world.asked == [(ubuntu().name, "x86_64-manylinux_2_35")]
+    assert (lock.base_image, lock.base_digest, lock.cuda_from) == (IMAGE, "", "base")
+    assert (lock.suite, lock.debian, lock.debian_packages, lock.debian_locked_at) == ("", (), (), "")
+    assert (lock.base_epoch, lock.epoch) == (0, 1710892800)
+    assert lock.requirements == (*ROW.requirements, "nvidia-cuda-nvcc-cu12==12.2")
+    assert lock.interpreter == interpreter("3.11")
+    assert not lock.complete
+
+
+def test_the_digest_of_the_matrix_wins_and_nobody_is_asked() -> None:
+    world = World(day=2)
+    cell = ubuntu(f"{IMAGE}@{GIVEN}")
+    lock = make(cell, None, world, "base")
+    assert (lock.base_image, lock.base_digest) == (IMAGE, GIVEN) and lock.complete
+    world.asked.clear()
+    asked = make(ubuntu(), BARE, World(), "base")
+    assert make(cell, asked, world, "base").base_digest == GIVEN != asked.base_digest
+    assert world.asked == []
+
+
+def test_the_registry_is_asked_for_the_digest_only_where_that_is_asked_for() -> None:
+    world = World(day=2)
+    asked = make(ubuntu(), BARE, world, "base")
+    assert world.asked == [(IMAGE,)]
+    assert asked == replace(BARE, base_digest=f"sha256:{2:064}") and asked.complete
+    first = make(ubuntu(), None, World(day=2), "base")
+    assert first.base_digest == asked.base_digest, "at once with the first lock too"
+    later = World(day=3)
+    assert make(ubuntu(), asked, later) == asked, "it is kept"
+    assert make(ubuntu(), asked, later, "python") == asked
+    assert later.asked == []
+    assert make(ubuntu(), asked, later, "base").base_digest == f"sha256:{3:064}"
+
+
+def test_a_registry_that_does_not_answer_leaves_the_lock_as_it_is() -> None:
+    def silent(image: str) -> str:
+        raise NotReadyError(f"no answer for {image}", remedy="later")
+
+    resolvers = replace(World().resolvers, digest=silent)
+    with pytest.raises(NotReadyError, match=IMAGE):
+        make_lock(ubuntu(), BARE, {"base"}, template_version="1" * 64, resolvers=resolvers)
+
+
+def test_another_image_has_no_digest_of_the_old_one() -> None:
+    asked = make(ubuntu(), BARE, World(), "base")
+    moved = make(ubuntu("nvidia/cuda:12.2.2-runtime-ubuntu22.04"), asked, World())
+    assert (moved.base_image, moved.base_digest) == ("nvidia/cuda:12.2.2-runtime-ubuntu22.04", "")
+
+
+def test_a_base_with_another_c_library_has_its_wheels_resolved_anew() -> None:
+    cell = replace(ubuntu(), base=replace(UBUNTU, glibc="2.31"))
+    with pytest.raises(
+        UsageError, match=r"run on x86_64-manylinux_2_31, locked are those for .*_2_35"
+    ) as caught:
+        make(cell, BARE, World())
+    assert caught.value.remedy == f"tfenv lock {cell.name} --upgrade wheels"
+    assert make(cell, BARE, World(), "wheels").wheel_platform == "x86_64-manylinux_2_31"
+
+
+def test_a_flavour_without_cuda_gets_the_wheels_and_their_links() -> None:
+    links = (Link(name="libx.so.1", target="libx.so.2", why="it is opened by that name"),)
+    lock = make(ubuntu("nvidia/cuda:12.2.2-base-ubuntu22.04", "wheels", links=links), None, World())
+    assert lock.requirements == (*ROW.requirements, CUBLAS)
+    assert (lock.cuda_from, lock.links) == ("wheels", links)
+    assert make(ubuntu(links=links), None, World()).links == (), "in an image with CUDA they are its own"
+
+
+# A Python that the base does not bring.
+
+
+def test_a_python_of_the_provider_is_locked_by_hash_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = replace(CELL, python="3.10")
+    lock = make(cell, None, World())
+    assert lock.interpreter == interpreter("3.10")
+    assert lock.debian_packages == ("apt",), "none of Debian's Python"
+    newer = replace(interpreter("3.10"), version="3.10.99", sha256="9" * 64)
+    monkeypatch.setattr("tfenv.interpreters.interpreter", lambda python: newer)
+    world = World(day=2)
+    assert make(cell, lock, world) == lock
+    assert make(cell, lock, world, "python") == replace(lock, interpreter=newer)
+    assert world.asked == []
+
+
+def test_a_base_that_brings_the_python_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfenv.interpreters.interpreter", lambda python: pytest.fail("asked"))
+    assert make(CELL, None, World(), "python").interpreter is None
+
+
+# What cells share.
+
+
+def test_cells_of_one_set_have_one_date_for_its_layer_whatever_their_rows() -> None:
+    late = make(row(exclude_newer="2026-01-01T00:00:00Z"), None, World())
+    python = make(replace(CELL, python="3.10"), None, World())
+    assert late.cuda_epoch == python.cuda_epoch == LOCKED.cuda_epoch
+    assert late.epoch > LOCKED.epoch
+
+
+def test_many_cells_ask_once_for_what_they_share() -> None:
+    world = World()
+    shared = once_each(world.resolvers)
+    for cell in (CELL, replace(CELL, cuda_set=replace(CUDA, cudnn="8.10")), ubuntu(), ubuntu(cudnn="8.10")):
+        make_lock(
+            cell, None, {"base", "wheels", "debian", "python"}, template_version="1" * 64, resolvers=shared
+        )
+    asked = [question for question in world.asked if question in (("bookworm", PACKAGES), (IMAGE,))]
+    assert asked == [("bookworm", PACKAGES), (IMAGE,)]
+    assert len(world.asked) == 6, "and once for each cell's wheels"
+
+
+# What has no wheel.
+
+
+def test_a_package_from_source_is_resolved_as_such() -> None:
+    wanted = row(from_source=(Rule(what="wrapt", why="no wheel of that version"),))
+    with pytest.raises(UsageError, match="from source: wrapt, locked: nothing") as caught:
+        make(wanted, LOCKED, World())
+    assert caught.value.remedy == f"tfenv lock {CELL.name} --upgrade wheels"
+    source = replace(wheel("wrapt", "1.12.1", "source"), filename="wrapt-1.12.1.tar.gz")
+    having = replace(LOCKED, wheels=(*LOCKED.wheels, source))
+    assert make(wanted, having, World()) == having
+    with pytest.raises(UsageError, match="from source: nothing, locked: wrapt"):
+        make(CELL, having, World())

@@ -18,7 +18,7 @@ from tfenv.lockfile import (
     requirement_lines,
     requirements_lock,
 )
-from tfenv.model import DebianPackage, Lock, Rule, Wheel
+from tfenv.model import DebianPackage, Interpreter, Link, Lock, Rule, Wheel
 
 HEX = "0123456789abcdef"
 
@@ -92,6 +92,118 @@ def test_the_text_is_canonical_and_diffs_by_package() -> None:
 def test_the_hash_is_that_of_the_content() -> None:
     assert lock_hash(LOCK) == lock_hash(load_lock(dump_lock(LOCK)))
     assert lock_hash(LOCK) != lock_hash(replace(LOCK, epoch=LOCK.epoch + 1))
+
+
+SHA = f"sha256:{'5' * 64}"
+PYTHON = Interpreter(
+    provider="python-build-standalone",
+    version="3.11.9",
+    filename="cpython-3.11.9+20251031-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz",
+    path="20251031/cpython-3.11.9+20251031-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz",
+    sha256="d" * 64,
+    released="2025-10-31T00:00:00Z",
+)
+ON_IMAGE = replace(
+    LOCK,
+    cell="2.15.1-cu12.2-cudnn8.9-py3.11-ubuntu22.04",
+    base_epoch=0,
+    base_image="nvidia/cuda:12.2.2-base-ubuntu22.04",
+    base_digest=SHA,
+    wheel_platform="x86_64-manylinux_2_35",
+    interpreter=PYTHON,
+    suite="",
+    debian_packages=(),
+    debian_locked_at="",
+    debian=(),
+    links=(Link(name="libcupti.so.11.2", target="libcupti.so.11.8", why="it is opened by this name"),),
+)
+
+
+def on_image(change: Callable[[dict[str, Any]], object]) -> str:
+    data = json.loads(dump_lock(ON_IMAGE))
+    change(data)
+    return json.dumps(data)
+
+
+def test_a_lock_of_an_image_is_read_back() -> None:
+    assert load_lock(dump_lock(ON_IMAGE)) == ON_IMAGE
+    for some in ({"base_digest": ""}, {"links": ()}, {"cuda_from": "base", "links": ()}):
+        lock = replace(ON_IMAGE, **some)
+        assert load_lock(dump_lock(lock)) == lock
+    bootstrapped = replace(LOCK, interpreter=PYTHON)
+    assert load_lock(dump_lock(bootstrapped)) == bootstrapped
+
+
+def test_a_lock_is_complete_once_its_image_has_a_digest() -> None:
+    assert LOCK.complete and ON_IMAGE.complete
+    assert not replace(ON_IMAGE, base_digest="").complete
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d.update(base_image="nvidia/cuda:12\nRUN id"), "base_image.*not allowed"),
+        (lambda d: d.update(base_image="nvidia/cuda"), "base_image.*not allowed"),
+        (lambda d: d.update(base_image="nvidia/cuda:12 AS x"), "base_image.*not allowed"),
+        (lambda d: d.update(base_image="$BASE:12"), "base_image.*not allowed"),
+        (lambda d: d.update(base_image=f"nvidia/cuda:12@{SHA}"), "base_image.*not allowed"),
+        (lambda d: d.update(base_image=None), "base_image: expected str"),
+        (lambda d: d.update(base_digest="sha256:55"), "base_digest.*not allowed"),
+        (lambda d: d.update(base_digest=SHA + "\n"), "base_digest.*not allowed"),
+        (lambda d: d.update(base_digest=SHA.upper()), "base_digest.*not allowed"),
+        (lambda d: d.update(wheel_platform="x86_64"), "wheel_platform.*not allowed"),
+        (lambda d: d.update(wheel_platform="x86_64-manylinux_2_3\u0665"), "wheel_platform.*not allowed"),
+        (lambda d: d.update(wheel_platform="--python-version"), "wheel_platform.*not allowed"),
+        (lambda d: d.update(cuda_epoch=-1), "cuda_epoch: -1 is negative"),
+        (lambda d: d.update(cuda_epoch="1"), "cuda_epoch: expected int"),
+        (lambda d: d.update(interpreter="python"), "interpreter: expected an object"),
+        (lambda d: d.update(interpreter=None), "interpreter: nvidia/cuda:12.2.2-base-ubuntu22.04 brings no"),
+        (lambda d: d["interpreter"].pop("sha256"), "interpreter.missing key sha256"),
+        (lambda d: d["interpreter"].update(sha256=""), r"interpreter\.sha256.*not allowed"),
+        (lambda d: d["interpreter"].update(sha256=None), r"interpreter\.sha256: expected str"),
+        (lambda d: d["interpreter"].update(url="x"), "interpreter.unknown key url"),
+        (lambda d: d["interpreter"].update(filename="../x.tar.gz"), r"interpreter\.filename.*not allowed"),
+        (lambda d: d["interpreter"].update(filename="x.whl"), r"interpreter\.filename.*not allowed"),
+        (lambda d: d["interpreter"].update(path="../x.tar.gz"), r"interpreter\.path.*not allowed"),
+        (lambda d: d["interpreter"].update(path="https://x/x.tar.gz"), r"interpreter\.path.*not allowed"),
+        (lambda d: d["interpreter"].update(path="1/../x.tar.gz"), r"interpreter\.path.*not allowed"),
+        (lambda d: d["interpreter"].update(version="3.11 && id"), r"interpreter\.version.*not allowed"),
+        (lambda d: d["interpreter"].update(provider="x\nRUN id"), r"interpreter\.provider.*not allowed"),
+        (lambda d: d["interpreter"].update(released="today"), r"interpreter\.released.*not allowed"),
+        (lambda d: d["interpreter"].update(released="2025-13-31T00:00:00Z"), "month must be in"),
+        (lambda d: d["links"][0].update(name="../libx.so"), r"links\[0\]\.name.*not allowed"),
+        (lambda d: d["links"][0].update(name="libx.so.1 libc.so.6"), r"links\[0\]\.name.*not allowed"),
+        (lambda d: d["links"][0].update(name="python3"), r"links\[0\]\.name.*not allowed"),
+        (lambda d: d["links"][0].update(target="/etc/passwd"), r"links\[0\]\.target.*not allowed"),
+        (lambda d: d["links"][0].update(target="libx.so; id"), r"links\[0\]\.target.*not allowed"),
+        (lambda d: d["links"][0].update(why="a\nRUN id"), r"links\[0\]\.why.*not allowed"),
+        (lambda d: d.update(suite="jammy"), "is not bootstrapped"),
+        (lambda d: d.update(debian=json.loads(dump_lock(LOCK))["debian"]), "is not bootstrapped"),
+        (lambda d: d.update(base_image=""), "base_digest: there is no base_image"),
+        (
+            lambda d: d.update(base_image="", base_digest="", cuda_from="base"),
+            "cuda_from: there is no base_im",
+        ),
+        (lambda d: d.update(cuda_from=""), "cuda_from: expected one of 'base', 'wheels'"),
+    ],
+)
+def test_no_hostile_value_of_an_image_a_python_or_a_link_is_read(
+    change: Callable[[dict[str, Any]], object], says: str
+) -> None:
+    with pytest.raises(TfenvError, match=says):
+        load_lock(on_image(change))
+
+
+def test_a_source_archive_is_one_only_in_its_own_layer() -> None:
+    source = wheel("wrapt", "1.12.1", "source", filename="wrapt-1.12.1.tar.gz")
+    lock = replace(LOCK, wheels=(*LOCK.wheels, source))
+    assert load_lock(dump_lock(lock)) == lock
+    assert "# layer source" in requirements_lock(lock)
+    for wrong in (replace(source, layer="python"), replace(source, filename="wrapt-1.12.1-py3-none-any.whl")):
+        with pytest.raises(TfenvError, match="wheels: Invalid"):
+            load_lock(dump_lock(replace(LOCK, wheels=(*LOCK.wheels, wrong))))
+    with pytest.raises(TfenvError, match=r"is not wrapt 1\.12\.2"):
+        load_lock(dump_lock(replace(LOCK, wheels=(*LOCK.wheels, replace(source, version="1.12.2")))))
 
 
 @given(cut=st.integers(min_value=0, max_value=len(dump_lock(LOCK)) - 1))

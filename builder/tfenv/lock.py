@@ -106,7 +106,7 @@ def make_lock(
     from tfenv.facts import require_cuda
 
     if previous is None:
-        upgrade = {"wheels", "debian", "python"}
+        upgrade = {"wheels", "debian", "python", *upgrade}
     else:
         _check(cell, previous, upgrade)
     base = _base(cell, previous, upgrade, resolvers)
@@ -256,6 +256,11 @@ def _wheels_differ(cell: Cell, previous: Lock) -> list[str]:
     if source != (wanted := {rule.what for rule in cell.row.from_source}):
         asked, locked = (", ".join(sorted(names)) or "nothing" for names in (wanted, source))
         reasons.append(f"from source: {asked}, locked: {locked}")
+    if cell.base.kind == "nvidia":  # a Debian bootstrap's C library is locked with its packages
+        from tfenv.uv import platform_for
+
+        if previous.wheel_platform != (platform := platform_for(cell.base.glibc)):
+            reasons.append(f"wheels are to run on {platform}, locked are those for {previous.wheel_platform}")
     if previous.exclude_newer != cell.row.exclude_newer:
         reasons.append(f"exclude_newer is {cell.row.exclude_newer}, locked is {previous.exclude_newer}")
     now_without = {rule.what for rule in cell.cuda_set.without}

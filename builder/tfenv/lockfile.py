@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ _LAYERS: dict[Layer, str] = {
     "source": "in the same layer: of these there is no wheel, so one is made from the source archive",
     "tool": "the installer: not in the image",
 }
+# [0-9] and not \d, which is any digit of Unicode.
 # What a value may look like, by field name: these end up in file names and build steps.
 _SHAPES: dict[str, re.Pattern[str]] = {
     "name": re.compile(r"[a-z0-9][a-z0-9.+_-]*"),
@@ -39,17 +41,17 @@ _SHAPES: dict[str, re.Pattern[str]] = {
     "suite": re.compile(r"(?:[a-z0-9][a-z0-9-]*)?"),
     "base_image": re.compile(r"(?:[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*)?"),
     "base_digest": re.compile(r"(?:sha256:[0-9a-f]{64})?"),
-    "wheel_platform": re.compile(r"[a-z0-9_]+-manylinux_\d+_\d+"),
-    "released": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+    "wheel_platform": re.compile(r"[a-z0-9_]+-manylinux_[0-9]+_[0-9]+"),
+    "released": re.compile(r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z"),
     "provider": re.compile(r"[a-z0-9-]+"),
     "target": re.compile(r"lib[A-Za-z0-9_]+\.so[0-9.]*"),
     "template": re.compile(r"[0-9a-f]{64}"),
     "requirements": re.compile(r"[A-Za-z0-9][^\x00-\x1f\x7f]*"),
     "debian_packages": re.compile(r"[a-z0-9][a-z0-9.+-]*"),
-    "require_cuda": re.compile(r"cuda>=\d+\.\d+(?:[ ,](?:cuda|arch)(?:>=|<)\d+\.\d+)*"),
-    "uv": re.compile(r"\d[A-Za-z0-9.+]*"),
-    "exclude_newer": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
-    "debian_locked_at": re.compile(r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?"),
+    "require_cuda": re.compile(r"cuda>=[0-9]+\.[0-9]+(?:[ ,](?:cuda|arch)(?:>=|<)[0-9]+\.[0-9]+)*"),
+    "uv": re.compile(r"[0-9][A-Za-z0-9.+]*"),
+    "exclude_newer": re.compile(r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z"),
+    "debian_locked_at": re.compile(r"(?:[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z)?"),
 }
 # The same, where a name means something else in one place.
 _NESTED: dict[str, re.Pattern[str]] = {
@@ -171,6 +173,7 @@ def _check(lock: Lock) -> None:
             raise ValueError(f"{kind}: {', '.join(twice)} is there twice")
         if names != sorted(names):
             raise ValueError(f"{kind}: not sorted by name")
+    _check_base(lock)
     for rule in (*lock.trim, *lock.keep):
         if rule.what.startswith("/") or ".." in rule.what.split("/"):
             raise ValueError(f"{rule.what!r} leaves the folder that it is meant for")
@@ -183,6 +186,20 @@ def _check(lock: Lock) -> None:
         same = canonicalize_version(str(version)) == canonicalize_version(wheel.version)
         if name != wheel.name or not same:
             raise ValueError(f"wheels: {wheel.filename} is not {wheel.name} {wheel.version}")
+
+
+def _check_base(lock: Lock) -> None:
+    """A base is an image with the provider's Python, or a bootstrap with Debian packages."""
+    if lock.base_image and lock.interpreter is None:
+        raise ValueError(f"interpreter: {lock.base_image} brings no Python, so there has to be one")
+    if lock.base_image and (lock.debian or lock.suite):
+        raise ValueError(f"debian: {lock.base_image} is not bootstrapped, so there can be none")
+    if lock.base_digest and not lock.base_image:
+        raise ValueError("base_digest: there is no base_image that has it")
+    if lock.cuda_from == "base" and not lock.base_image:
+        raise ValueError("cuda_from: there is no base_image that could bring CUDA")
+    if lock.interpreter is not None:
+        datetime.fromisoformat(lock.interpreter.released.removesuffix("Z") + "+00:00")
 
 
 def _bad(where: str, reason: str, remedy: str = "") -> TfenvError:

@@ -64,8 +64,11 @@ def length(url: str, session: requests.Session, *, what: str) -> int:
         if answer.status_code in (404, 410):
             return 0
         answer.raise_for_status()
-        return int(answer.headers["Content-Length"])
-    except (requests.RequestException, KeyError, ValueError) as error:
+        told = answer.headers.get("Content-Length", "")
+        if not told.isdecimal():
+            raise ValueError("it does not tell how big the file is")
+        return int(told)
+    except (requests.RequestException, ValueError) as error:
         host = urlsplit(url).hostname
         raise NotReadyError(
             redact(f"{what}: {host} does not give the file: {error}"),

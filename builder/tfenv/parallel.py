@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 _K = TypeVar("_K", bound=Hashable)
@@ -35,25 +36,20 @@ def once(work: Callable[..., _T]) -> Callable[..., _T]:
     return asked
 
 
-def ahead(work: Callable[[_K], _T], items: Iterable[_K]) -> Callable[[_K], _T]:
+@contextmanager
+def ahead(work: Callable[[_K], _T], items: Iterable[_K]) -> Iterator[Callable[[_K], _T]]:
     """Start ``work`` on all items, a few at a time and in order; give what waits for one of them.
 
     A failure is raised where its own item is asked for. One item is worked on right there.
-    Work that has not begun is dropped when the program ends, also by Ctrl-C.
+    Work that has not begun is dropped at the end of the block, also after Ctrl-C.
     """
     items = tuple(items)
     if len(items) < 2:
-        return work
+        yield work
+        return
     pool = ThreadPoolExecutor(2 * (os.cpu_count() or 1), thread_name_prefix="tfenv-ahead")
     futures = {item: pool.submit(work, item) for item in items}
-    pool.shutdown(wait=False)
-
-    def result(item: _K) -> _T:
-        try:
-            return futures[item].result()
-        except BaseException as error:
-            if not isinstance(error, Exception):  # Ctrl-C
-                pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-    return result
+    try:
+        yield lambda item: futures[item].result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import cast
 
 import click
@@ -54,9 +55,8 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
         return previous, lock
 
     chosen = workspace.cells(cells, every=every)
-    result = ahead(resolve, chosen)
 
-    def one(cell: Cell) -> int:
+    def one(cell: Cell, result: Callable[[Cell], tuple[Lock | None, Lock]]) -> int:
         previous, lock = result(cell)
         changed = lock != previous
         if check and changed:
@@ -86,4 +86,5 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
         emit(told, as_json=as_json, text=text)
         return 0
 
-    return each(chosen, lambda c: c.name, one, console, as_json=as_json)
+    with ahead(resolve, chosen) as result:
+        return each(chosen, lambda c: c.name, lambda c: one(c, result), console, as_json=as_json)
