@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,11 @@ import pytest
 import small
 from small import Place
 from tfenv import build, buildx, cli, digest, pipeline, render
-from tfenv.errors import NotReadyError
+from tfenv.errors import NotReadyError, UsageError
 from tfenv.fetch import MissingInputs
 from tfenv.lock import Resolvers, write_lock
 from tfenv.lockfile import LOCK_NAME, dump_lock, lock_hash
-from tfenv.model import Lock
+from tfenv.model import Cell, Lock
 from tfenv.report import Check, Report
 from tfenv.report import Host as ReportHost
 
@@ -250,6 +251,135 @@ def test_lock_keeps_what_is_locked(here: Place, resolving: list[str], tell: Tell
     assert "4 wheels" in out and "4 Debian packages" in out and "none newer than 2024-03-16" in out
     assert (here.lock.debian, here.lock.wheels) == (pinned.debian, pinned.wheels)
     assert tell("lock", CELL)[1].startswith(f"{CELL}: unchanged")
+
+
+def _fewer_locks(place: Place, *names: str) -> None:
+    for name in names:
+        (place.workspace.images / name / LOCK_NAME).unlink()
+
+
+def test_lock_all_tells_the_cells_in_the_order_of_the_matrix(
+    two: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever is resolved first: here the first one is only when the second one is."""
+    first, second = (cell.name for cell in two.workspace.matrix.cells)
+    lock, done = two.lock, threading.Event()
+
+    def wheels(cell: Cell, platform: str) -> Any:
+        if cell.name == first:
+            assert done.wait(30)
+        else:
+            done.set()
+        return lock.wheels
+
+    _fewer_locks(two, first, second)
+    made = resolvers(lock, wheels=wheels)
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    code, out, err = tell("lock", "--all")
+    assert code == 0, err
+    assert [line.partition(":")[0] for line in out.splitlines()] == [first, second]
+    assert f"{first}: resolving everything" in err and f"{second}: resolving everything" in err
+    assert tell("lock", "--all", "--check")[0] == 0
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_lock_all_goes_on_after_a_cell_that_cannot_be_resolved(
+    two: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    names = [cell.name for cell in two.workspace.matrix.cells]
+    lock = two.lock
+
+    def wheels(cell: Cell, platform: str) -> Any:
+        if cell.name == names[failing]:
+            raise UsageError("no wheel for that", remedy="ask for another")
+        return lock.wheels
+
+    _fewer_locks(two, *names)
+    made = resolvers(lock, wheels=wheels)
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    code, out, err = tell("lock", "--all", "--json")
+    assert code == 2 and "no wheel for that" in err
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [one["cell"] for one in told] == names
+    assert ["error" in one for one in told] == [n == failing for n in range(2)]
+    assert [two.workspace.lock_path(cell).exists() for cell in two.workspace.matrix.cells] == [
+        n != failing for n in range(2)
+    ]
+
+
+def test_lock_all_asks_once_for_what_the_cells_share(
+    tmp_path: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = matrices.TEXT[matrices.TEXT.index("  - tensorflow") :].replace("2.15.1", "2.15.0.post1")
+    place = small.place(tmp_path, monkeypatch, matrices.TEXT + row)
+    names = [cell.name for cell in place.workspace.matrix.cells]
+    assert len(names) == 2
+    asked: list[str] = []
+    lock = place.lock
+
+    def ask(what: str, answer: Any) -> Callable[..., Any]:
+        def answered(*_: object) -> Any:
+            asked.append(what)
+            return answer
+
+        return answered
+
+    made = resolvers(lock, debian=ask("debian", (lock.debian, lock.debian_locked_at)), uv=ask("uv", lock.uv))
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    assert tell("lock", "--all", "--upgrade", "all")[0] == 0
+    assert sorted(asked) == ["debian", "uv"]
+
+
+def test_lock_all_ends_at_once_on_ctrl_c(two: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfenv.lock.write_lock", stop)
+    made = resolvers(two.lock)
+    _fewer_locks(two, *(cell.name for cell in two.workspace.matrix.cells))
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    assert tell("lock", "--all")[0] == 130
+
+
+def test_lock_says_how_to_lock_the_base_of_an_image(
+    tmp_path: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = small.place(tmp_path, monkeypatch, matrices.with_ubuntu(only=True))
+    cell = place.cell.name
+    made = resolvers(place.lock)
+    monkeypatch.setattr("tfenv.lock.host_resolvers", lambda env: made)
+    assert not place.lock.complete
+    told = data(tell("lock", cell, "--json"))
+    assert told["complete"] is False
+    code, out, _ = tell("lock", cell)
+    assert (
+        code == 0 and f"the digest of {matrices.IMAGE} is not known: tfenv lock {cell} --upgrade base" in out
+    )
+    code, out, _ = tell("lock", cell, "--upgrade", "base")
+    assert code == 0 and "is not known" not in out
+    assert place.lock.base_digest == matrices.DIGEST and place.lock.complete
+    assert data(tell("lock", cell, "--json"))["changed"] is False, "kept without --upgrade"
+
+
+def test_an_image_without_a_digest_gets_no_canonical_name(
+    tmp_path: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = small.place(tmp_path, monkeypatch, matrices.with_ubuntu(only=True))
+    cell = place.cell.name
+    assert tell("build", cell)[0] == 0
+    assert f"tfenv:{cell}-unlocked" in place.images.tags and f"tfenv:{cell}" not in place.images.tags
+    labels = place.inputs.files["Dockerfile"]
+    assert not place.inputs.locked and 'dev.tfenv.locked="false"' in labels and "# UNLOCKED" in labels
+
+
+def test_an_image_with_its_digest_gets_its_canonical_name(
+    tmp_path: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = matrices.with_ubuntu(f"{matrices.IMAGE}@{matrices.DIGEST}", only=True)
+    place = small.place(tmp_path, monkeypatch, text)
+    assert tell("build", place.cell.name)[0] == 0
+    assert f"tfenv:{place.cell.name}" in place.images.tags
+    assert 'dev.tfenv.locked="true"' in place.inputs.files["Dockerfile"]
 
 
 @pytest.mark.parametrize("what", ["wheels", "debian", "all"])
