@@ -16,6 +16,7 @@ from tfenv.errors import IntegrityError
 from tfenv.resources import verifier_dir
 
 Suite = Literal["smoke", "full"]
+PACKAGE = "tfenv_verify"
 
 
 def pack(folder: Path | None = None) -> bytes:
@@ -26,7 +27,8 @@ def pack(folder: Path | None = None) -> bytes:
     out = io.BytesIO()
     # Stored, not compressed: zlib's output differs between its versions.
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix()):
+        own = [root / "__main__.py", *(root / PACKAGE).rglob("*.py")]
+        for path in sorted(own, key=lambda p: p.relative_to(root).as_posix()):
             entry = zipfile.ZipInfo(path.relative_to(root).as_posix(), (1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             entry.create_system = 3
