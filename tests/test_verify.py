@@ -303,21 +303,24 @@ def test_judge_keeps_a_reason_that_the_suite_gave():
 
 
 def suite(folder: Path, text="print('hi')\n"):
-    (folder / "pkg/__pycache__").mkdir(parents=True)
+    (folder / "tfenv_verify/__pycache__").mkdir(parents=True)
     (folder / "__main__.py").write_text(text)
-    (folder / "pkg/b.py").write_text("")
-    (folder / "pkg/a.py").write_text("")
-    (folder / "pkg/__pycache__/a.cpython-311.pyc").write_bytes(b"x")
+    (folder / "tfenv_verify/b.py").write_text("")
+    (folder / "tfenv_verify/a.py").write_text("")
+    (folder / "tfenv_verify/__pycache__/a.cpython-311.pyc").write_bytes(b"x")
     return folder
 
 
 def test_the_same_sources_give_the_same_zipapp(tmp_path):
     one, two = suite(tmp_path / "1"), suite(tmp_path / "2")
-    os.utime(two / "pkg/a.py", (1, 1))
-    (two / "pkg/a.py").chmod(0o600)
+    os.utime(two / "tfenv_verify/a.py", (1, 1))
+    (two / "tfenv_verify/a.py").chmod(0o600)
     assert pack(one) == pack(two)
-    assert zipfile.ZipFile(io.BytesIO(pack(one))).namelist() == ["__main__.py", "pkg/a.py", "pkg/b.py"]
+    assert zipfile.ZipFile(io.BytesIO(pack(one))).namelist() == ["__main__.py", "tfenv_verify/a.py", "tfenv_verify/b.py"]
     assert pack(suite(tmp_path / "3", "print('ho')\n")) != pack(one)
+    (two / "other").mkdir()
+    (two / "other/c.py").write_text("")  # another program's, which no verdict depends on
+    assert pack(one) == pack(two)
     with pytest.raises(IntegrityError):
         pack(tmp_path)
 
