@@ -114,7 +114,7 @@ def test_list_says_what_is_refused_and_why(
 
 
 def test_list_says_that_there_is_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Tell) -> None:
-    text = small.matrices.TEXT + "exclude:\n  - base: debian12\n    why: none today\n"
+    text = matrices.TEXT + "exclude:\n  - base: debian12\n    why: none today\n"
     small.place(tmp_path, monkeypatch, text)
     code, out, err = tell("list")
     assert (code, out) == (0, "")
