@@ -98,7 +98,8 @@ def test_another_kind_of_elf(tmp_path: Path) -> None:
 
 def test_what_a_fatbin_holds(tmp_path: Path) -> None:
     one = fatbin(sass(50), sass(75), ptx("sm_80", "8.1"))
-    (found,) = groups(opened(tmp_path, library(one + one)))
+    other = fatbin(ptx("sm_80", "8.1"), sass(75), sass(50))
+    (found,) = groups(opened(tmp_path, library(one + other)))
     assert found == {
         "kernels": "compiled",
         "section": ".nv_fatbin",

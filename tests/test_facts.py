@@ -19,7 +19,7 @@ from tfenv.matrix import load_matrix
 from tfenv.resources import facts_dir
 from tfenv.versions import agrees, is_final, major, minor, order
 
-ROW = load_matrix(Path(__file__).resolve().parent.parent / "matrix.yaml").rows[0]
+MATRIX = load_matrix(Path(__file__).resolve().parent.parent / "matrix.yaml")
 
 
 def _data(name: str) -> Any:
@@ -62,7 +62,7 @@ def test_every_library_says_why_and_whence() -> None:
 def test_every_table_of_drivers_has_a_source() -> None:
     for name, table in _data("drivers").items():
         assert table["source"].startswith("https://docs.nvidia.com/"), name
-        assert table["rows"]
+        assert set(table) > {"source"}
 
 
 def test_newer_cuda_never_needs_an_older_driver() -> None:
@@ -94,6 +94,76 @@ def test_what_2_15_1_was_compiled_for() -> None:
     assert (found.nccl, found.nccl_how) == ("2.16.5", "linked")
     assert found.nccl_sass[-1] == "8.0"  # and so its collectives cannot run on 9.0
     assert found.pythons == ("3.9", "3.10", "3.11")
+
+
+def test_which_releases_are_known() -> None:
+    known = facts.releases()
+    assert len(known) >= 89
+    assert list(known) == sorted(known, key=order)
+    assert {minor(release) for release in known} >= {f"2.{number}" for number in range(4, 23)}
+    for release in known:
+        found = facts.compiled(release)
+        assert found.prerelease is not is_final(release)
+        assert found.deep
+        assert re.fullmatch(r"\d+\.\d+(\.\d+)?", found.cuda), release
+        assert re.fullmatch(r"\d+\.\d+\.\d+", found.cudnn), release
+        assert re.fullmatch(r"\d+\.\d+\.\d+", found.nccl), release
+        assert found.nccl_how in ("linked", "loaded"), release
+        assert bool(found.nccl_sass) is (found.nccl_how == "linked"), release
+        assert found.sass, release
+        assert found.opens, release
+
+
+@pytest.mark.parametrize(
+    ("release", "cuda", "cudnn"),
+    [
+        ("2.4.4", "11.0", "8.0.4"),
+        ("2.5.3", "11.2", "8.1.0"),
+        ("2.11.1", "11.2", "8.1.0"),
+        ("2.12.1", "11.8", "8.6.0"),
+        ("2.14.1", "11.8", "8.6.0"),
+        ("2.16.2", "12.3", "8.9.6"),
+        ("2.17.1", "12.3", "8.9.6"),
+        ("2.18.1", "12.5.1", "9.3.0"),
+        ("2.21.0", "12.5.1", "9.3.0"),
+        ("2.22.0rc0", "12.5.1", "9.10.0"),
+    ],
+)
+def test_what_releases_were_compiled_for(release: str, cuda: str, cudnn: str) -> None:
+    assert (facts.compiled(release).cuda, facts.compiled(release).cudnn) == (cuda, cudnn)
+
+
+def test_what_blackwell_cannot_run() -> None:
+    lost = {r for r in facts.releases() for u in facts.compiled(r).unusable if u.since == "10.0"}
+    assert {minor(release) for release in lost} == {"2.16", "2.17", "2.18", "2.19", "2.20"}
+    for release in lost:
+        first, last = facts.compiled(release).ptx
+        assert (first.since, first.until, last.since, last.until) == ("9.0", "9.0", "10.0", None)
+    assert facts.compiled("2.21.0").unusable == ()
+
+
+def test_nccl_is_loaded_from_2_21_on() -> None:
+    how = {minor(release): facts.compiled(release).nccl_how for release in facts.releases()}
+    assert {release for release, way in how.items() if way == "loaded"} == {"2.21", "2.22"}
+    assert "libnccl.so.2" in facts.compiled("2.21.0").opens
+    assert "libnccl.so.2" not in facts.compiled("2.20.0").opens
+
+
+def test_what_a_release_requires() -> None:
+    found = facts.requires("2.15.1")
+    assert 'nvidia-cudnn-cu12==8.9.4.25; extra == "and-cuda"' in found
+    assert not [line for line in facts.requires("2.13.1") if "and-cuda" in line]
+    with pytest.raises(UsageError):
+        facts.requires("2.98.0")
+
+
+def test_a_release_whose_libraries_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {k: v for k, v in facts.entry("2.15.1").items() if k not in ("sass", "ptx", "unusable", "opens")}
+    entry |= {"cudnn": "8", "nccl": {"version": "2.16.5", "how": ""}}
+    monkeypatch.setattr(facts, "_read", lambda _name: {"2.15.1": entry})
+    found = facts.compiled("2.15.1")
+    assert (found.deep, found.cuda, found.cudnn, found.pythons[0]) == (False, "12.2", "8", "3.9")
+    assert (found.sass, found.ptx, found.opens, found.nccl_how, found.nccl_sass) == ((), (), (), "", ())
 
 
 def test_an_unknown_release_says_what_is_known() -> None:
@@ -130,14 +200,15 @@ def test_the_libraries_of_cuda_12_and_cudnn_8() -> None:
     assert {lib.wheel for lib in facts.libraries("12", "8") if "cudnn" in lib.name} == {"nvidia-cudnn-cu12"}
 
 
-def test_no_library_is_left_out_of_the_image() -> None:
+def test_no_library_is_left_out_of_an_image() -> None:
     from fnmatch import fnmatchcase
 
-    for library in facts.libraries("12", "8"):
-        folder = library.wheel.removeprefix("nvidia-").removesuffix("-cu12").replace("-", "_")
-        path = f"nvidia/{folder}/lib/{library.soname}"
-        assert not [rule.what for rule in ROW.trim if fnmatchcase(path, rule.what)]
-        assert library.wheel not in {rule.what for rule in ROW.cuda_set.without}
+    for cell in MATRIX.cells:
+        for library in facts.libraries(major(cell.cuda_set.cuda), major(cell.cuda_set.cudnn)):
+            folder = re.sub(r"^nvidia-|-cu\d+$", "", library.wheel).replace("-", "_")
+            path = f"nvidia/{folder}/lib/{library.soname}"
+            assert not [rule.what for rule in cell.row.trim if fnmatchcase(path, rule.what)], cell.name
+            assert library.wheel not in {rule.what for rule in cell.cuda_set.without}, cell.name
 
 
 @pytest.mark.parametrize(("cuda", "cudnn"), [("10", "8"), ("12", "7")])
@@ -149,15 +220,15 @@ def test_unknown_libraries(cuda: str, cudnn: str) -> None:
 # --- drivers ---------------------------------------------------------------------------------------
 
 
-def test_the_drivers_of_the_row() -> None:
-    low, high = facts.driver_floor(ROW)
+def test_the_drivers_of_a_release() -> None:
+    low, high = facts.driver_floor("2.15.1", "12.2")
     assert (low.since, low.driver, low.cuda) == ("0", "525.60.13", "12.0")
     assert (high.since, high.driver, high.cuda) == ("9.0", "530.30.02", "12.1")
     assert "PTX 8.1" in high.why
 
 
-def test_the_expression_of_the_row() -> None:
-    assert facts.require_cuda(ROW) == "cuda>=12.1 cuda>=12.0,arch<9.0"
+def test_the_expression_of_a_release() -> None:
+    assert facts.require_cuda("2.15.1", "12.2") == "cuda>=12.1 cuda>=12.0,arch<9.0"
 
 
 def test_without_ptx_there_is_one_floor() -> None:

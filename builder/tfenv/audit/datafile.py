@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,12 @@ def facts_text(kept: Mapping[str, Any]) -> str:
 
 
 def _audit(releases: Mapping[str, Any]) -> str:
-    return json.dumps({"format": FORMAT, "releases": releases}, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps({"format": FORMAT, "releases": releases}, indent=1, ensure_ascii=False) + "\n"
+    # What holds no brackets goes on one line; a line break is never part of a JSON string.
+    return _INNERMOST.sub(lambda found: re.sub(r"\n *", " ", found[0]), text)
+
+
+_INNERMOST = re.compile(r"[\[{]\n[^\[\]{}]*[\]}]")
 
 
 def _text(path: Path) -> str | None:

@@ -56,8 +56,9 @@ def groups(elf: Elf) -> list[dict[str, Any]]:
     count: Counter[Group] = Counter()
     first: dict[Group, str] = {}
     for section, entries in _fatbins(elf):
-        ptx = [entry.ptx() for entry in entries if entry.kind == _PTX]
-        sass = [entry.capability() for entry in entries if entry.kind == _SASS]
+        # TensorFlow 2.10 to 2.12 were built with the entries in any order.
+        ptx = sorted(entry.ptx() for entry in entries if entry.kind == _PTX)
+        sass = [e.capability() for e in sorted(entries, key=lambda e: e.architecture) if e.kind == _SASS]
         names = next((names for entry in reversed(entries) if (names := entry.names())), [])
         named = "\n".join(names)
         kernels = next((kind for kind, pattern in KINDS if pattern.search(named)), "") if names else ""
