@@ -11,7 +11,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +201,20 @@ def lock(cell: Cell, **changes: Any) -> Lock:
         "links": cell.cuda_set.links if cell.cuda_from == "wheels" else (),
     }
     return Lock(**{**values, **changes})
+
+
+def on_image(of: Lock, image: str = matrices.IMAGE) -> Lock:
+    """The same on an image whose digest nobody could ask for yet."""
+    return replace(
+        of,
+        base_image=image,
+        base_digest="",
+        interpreter=interpreter("3.11"),
+        suite="",
+        debian_packages=(),
+        debian_locked_at="",
+        debian=(),
+    )
 
 
 def fill(store: Store, of: Lock) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small
 from tfenv import cli
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.lockfile import dump_lock
@@ -108,7 +109,7 @@ def lock(of: Cell, **changes: Any) -> Lock:
 
 
 def image_lock(of: Cell, digest: str = DIGEST) -> Lock:
-    return lock(of, base_image=IMAGE, base_digest=digest)
+    return replace(small.on_image(lock(of), IMAGE), base_digest=digest)
 
 
 def file_of(of: Wheel, **changes: Any) -> ProjectFile:

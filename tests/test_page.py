@@ -101,7 +101,7 @@ def test_a_digest_of_another_lock_does_not_count(folder: Path) -> None:
 
 def test_a_lock_that_does_not_know_its_base_gives_no_image_to_count(folder: Path) -> None:
     of = read_lock(folder / LOCK_NAME)
-    (folder / LOCK_NAME).write_text(dump_lock(replace(of, base_image="nvidia/cuda:12.2.2", base_digest="")))
+    (folder / LOCK_NAME).write_text(dump_lock(small.on_image(of, "nvidia/cuda:12.2.2")))
     record(folder)
     reported(folder)
     found = page.standing(folder)
@@ -114,7 +114,7 @@ def test_a_stand_in_for_the_base_is_called_so_and_proves_nothing(folder: Path) -
     record(folder)
     assert page.standing(folder).kind == "built"
     of = read_lock(folder / LOCK_NAME)
-    (folder / LOCK_NAME).write_text(dump_lock(replace(of, base_image="nvidia/cuda:12.2.2", base_digest="")))
+    (folder / LOCK_NAME).write_text(dump_lock(small.on_image(of, "nvidia/cuda:12.2.2")))
     record(folder)
     reported(folder, **NO_GPU, stand_in="nvidia/cuda:12.2.2")
     found = page.standing(folder)
