@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import small
-from tfenv import cli
+from tfenv import cli, interpreters
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.lockfile import dump_lock
 from tfenv.model import Base, Cell, CudaSet, DebianPackage, Interpreter, Lock, Matrix, Row, Wheel
@@ -109,7 +109,8 @@ def lock(of: Cell, **changes: Any) -> Lock:
 
 
 def image_lock(of: Cell, digest: str = DIGEST) -> Lock:
-    return replace(small.on_image(lock(of), IMAGE), base_digest=digest)
+    newest = interpreters.interpreter(of.python)
+    return replace(small.on_image(lock(of), IMAGE), base_digest=digest, interpreter=newest)
 
 
 def file_of(of: Wheel, **changes: Any) -> ProjectFile:
