@@ -24,6 +24,30 @@ NAMES: dict[str, Any] = {
     "python": (schema.Python, ["3.9", "3.11"], ["3", "2.7", "3.11.7", "3.x"]),
     "base": (schema.BaseName, ["debian12", "ubuntu22.04"], ["cu12", "py3.11", "debian", "Debian12", "a-b1"]),
     "cuda set": (schema.CudaSetName, ["cu12.2-cudnn8.9"], ["cu12-cudnn8", "cu12.2", "12.2-8.9"]),
+    "image": (
+        schema.Image,
+        [
+            "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04",
+            f"registry.example.com/nvidia/cuda:12.2.2-base@sha256:{'5' * 64}",
+        ],
+        [
+            "nvidia/cuda",
+            "nvidia/cuda:",
+            "nvidia/cuda:12 AS x",
+            "nvidia/cuda:$TAG",
+            "Nvidia/cuda:12",
+            "nvidia//cuda:12",
+            f"nvidia/cuda@sha256:{'5' * 64}",
+            "nvidia/cuda:12@sha256:55",
+            f"nvidia/cuda:12@sha256:{'5' * 65}",
+        ],
+    ),
+    "soname": (
+        schema.Soname,
+        ["libcupti.so.11.2", "libcuda.so", "libstdc.so.6"],
+        ["cupti.so.11", "libcupti.so.11.2=x", "lib/x.so.1", "../libx.so", "libx.so.", "libx.a", "libx.so.x"],
+    ),
+    "package": (schema.Package, ["libstdc++6", "python3.11"], ["Python3", "-x", "a b", "a=1", "x"]),
     "time": (
         schema.Time,
         ["2024-03-20T00:00:00Z", "2024-02-29T23:59:59Z"],
@@ -112,6 +136,9 @@ def test_no_field_admits_an_injection(value: str) -> None:
         schema.CudaSetName,
         schema.Time,
         schema.Requirement,
+        schema.Image,
+        schema.Soname,
+        schema.Package,
     ]
     for kind in texts:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
