@@ -185,6 +185,13 @@ def test_links_are_second_names_of_the_set(tmp_path: Path) -> None:
     ]
 
 
+def test_what_has_no_wheel_is_taken_as_its_source_archive(tmp_path: Path) -> None:
+    rule = "    from_source: [{what: wrapt, why: it has no wheel of that version}]\n"
+    cell = load(tmp_path, TEXT + rule).cells[0]
+    assert [rule.what for rule in cell.row.from_source] == ["wrapt"]
+    assert load(tmp_path, TEXT).cells[0].row.from_source == ()
+
+
 TWO_DEBIANS = TEXT.replace(
     "cuda_sets:\n",
     TEXT[TEXT.index("  debian12:") : TEXT.index("cuda_sets:")]
@@ -645,6 +652,14 @@ MISTAKES: dict[str, tuple[str | bytes, list[str]]] = {
         ['23:19: rows[0].trim[0].what: found "../../etc/passwd"; expected a relative path or glob'],
     ),
     "no reason": (TEXT + 'exclude: [{python: "3.11"}]\n', ["23:11: exclude[0]: found no why; expected one"]),
+    "a source archive without a reason": (
+        TEXT + "    from_source: [{what: wrapt}]\n",
+        ["23:19: rows[0].from_source[0]: found no why; expected one"],
+    ),
+    "a source archive that is none": (
+        TEXT + "    from_source: [{what: 'wrapt==1.12.1', why: it has no wheel of that version}]\n",
+        ['23:26: rows[0].from_source[0].what: found "wrapt==1.12.1"; expected a normalised distribution'],
+    ),
     "duplicate row": (
         TEXT + TEXT[TEXT.index("  - tensorflow") :],
         ["23:17: rows[1].tensorflow: found TensorFlow 2.15.1 again; expected one row per release"],

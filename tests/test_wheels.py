@@ -123,6 +123,36 @@ def test_uv_is_asked_for_the_locked_world_only() -> None:
     assert tool[2]["overrides"] == ""
 
 
+def test_pinned_cuda_wheels_may_be_of_any_day_and_nothing_else() -> None:
+    uv = FakeUv()
+    resolve(uv, exempt=["nvidia-cublas-cu12==12.2.5.6", "nvidia-cudnn-cu12==8.9.4.25"])
+    text = " ".join(uv.calls[0][0])
+    for name in ("nvidia-cublas-cu12", "nvidia-cudnn-cu12"):
+        assert f"--exclude-newer-package {name}=false" in text
+    assert "--exclude-newer 2024-03-20T00:00:00Z" in text
+    assert text.count("--exclude-newer-package") == 2
+    bare = FakeUv()
+    resolve(bare)
+    assert "--exclude-newer-package" not in " ".join(bare.calls[0][0])
+
+
+def test_a_source_archive_is_taken_for_the_named_package_only() -> None:
+    sdist = entry("wrapt-1.12.1.tar.gz", "a")
+    uv = FakeUv(
+        package("numpy", "1.26.4", entry("numpy-1.26.4-py3-none-any.whl", "b")),
+        f"[[packages]]\nname = 'wrapt'\nversion = '1.12.1'\nsdist = {sdist}\n",
+    )
+    wheels, urls = resolve(uv, from_source=["wrapt"])
+    assert [(w.name, w.layer, w.filename) for w in wheels if w.name != "uv"] == [
+        ("numpy", "python", "numpy-1.26.4-py3-none-any.whl"),
+        ("wrapt", "source", "wrapt-1.12.1.tar.gz"),
+    ]
+    assert urls["a" * 64] == (HOST + "wrapt-1.12.1.tar.gz",)
+    text = " ".join(uv.calls[0][0])
+    assert "--no-binary wrapt" in text and text.count("--no-binary") == 1
+    assert "--no-binary" not in " ".join(uv.calls[1][0]), "not for the installer"
+
+
 def test_the_users_index_reaches_uv() -> None:
     uv = FakeUv()
     resolve(uv, index=IndexSettings(index_url="https://i.example/simple", no_index=True))
