@@ -23,7 +23,7 @@ _MERGED = ("bin", "sbin", "lib", "lib64")
 # The same files that tools/bootstrap.sh tells dpkg to leave out.
 _LEFT_OUT = re.compile(
     r"usr/share/(?:info|lintian|locale|man)/.+"
-    r"|usr/share/doc/(?!apt/examples/sources\.list$)(?!.*/copyright$).*[^/]$"
+    r"|usr/share/doc/(?!apt/examples/(?:sources\.list|debian\.sources)$)(?!.*/copyright$).*[^/]$"
 )
 
 _ANEW = "have it fetched anew: tfenv gc --everything, then type the command again"

@@ -18,6 +18,7 @@ cat > /etc/dpkg/dpkg.cfg.d/tfenv <<'CFG'
 path-exclude=/usr/share/doc/*
 path-include=/usr/share/doc/*/copyright
 path-include=/usr/share/doc/apt/examples/sources.list
+path-include=/usr/share/doc/apt/examples/debian.sources
 path-exclude=/usr/share/info/*
 path-exclude=/usr/share/lintian/*
 path-exclude=/usr/share/locale/*
@@ -32,7 +33,11 @@ dpkg --force-unsafe-io --configure --pending
 test -z "$(dpkg --audit)"
 
 # Debian's own list of its archives, so that apt works in images made from this one.
-cp /usr/share/doc/apt/examples/sources.list /etc/apt/sources.list
+if [ -e /usr/share/doc/apt/examples/debian.sources ]; then
+    cp /usr/share/doc/apt/examples/debian.sources /etc/apt/sources.list.d/
+else # before Debian 13
+    cp /usr/share/doc/apt/examples/sources.list /etc/apt/sources.list
+fi
 rm -rf /usr/share/doc/apt/examples /usr/sbin/policy-rc.d
 
 if [ -n "$python" ]; then
