@@ -30,6 +30,8 @@ COMMANDS = {
     "outdated": "Say what has changed in the world since cells were locked.",
     "page": "Write the matrix page: what runs on which GPU and driver.",
     "gc": "Free the store of archives and inputs.",
+    "stress": "Load the GPUs of a host: are results right, heat and clocks in order?",
+    "bench": "Measure training in a cell and say what to switch on.",
     "schema": "Print or write the JSON Schema of matrix.yaml.",
 }
 EPILOG = "Exit codes: 0 done or verified, 1 failed, 2 usage, 3 could not be verified, 4 host not ready."

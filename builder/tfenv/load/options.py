@@ -1,0 +1,35 @@
+"""The options that ``stress`` and ``bench`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from .session import Place
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def place_options(function: _F) -> _F:
+    """``--gpus``, ``--rootfs``, ``--lines``, ``--reports``, and for development ``--allow-cpu``."""
+    for decorate in (
+        click.option("--allow-cpu", is_flag=True, hidden=True, help="Tiny, on the CPU: for development."),
+        click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports."),
+        click.option(
+            "--lines", type=_FILE, help="Take what load.pyz printed elsewhere, in the image of CELL's digest."
+        ),
+        click.option("--rootfs", type=_FOLDER, help="Run in an unpacked image, where there is no Docker."),
+        click.option("--gpus", type=click.Choice(["auto", "all", "none"]), default="auto", show_default=True),
+    ):
+        function = decorate(function)
+    return function
+
+
+def place_of(gpus: str, rootfs: Path | None, lines: Path | None, allow_cpu: bool) -> Place:
+    """The options as one."""
+    return Place(gpus=gpus, rootfs=rootfs, lines=lines, allow_cpu=allow_cpu)

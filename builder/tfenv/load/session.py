@@ -1,0 +1,112 @@
+"""One run for a cell: in a container, in an unpacked image, or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfenv import build, images, pipeline
+from tfenv.container import Spec, connect
+from tfenv.engine import run_command
+from tfenv.errors import TfenvError, UsageError
+from tfenv.model import Cell
+from tfenv.rootfs_run import Rootfs, read_unpacked
+from tfenv.runline import choose_gpus, gpu_here
+from tfenv.workspace import Workspace
+
+from .collect import events_of
+from .pack import pack
+from .running import Collected, Event, run_load
+
+
+class NoGpuHereError(TfenvError):
+    """There is nothing to put load on."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where to run.
+
+    Args:
+        gpus: as of ``--gpus``. rootfs: an unpacked image instead of the engine's.
+        lines: what the program printed elsewhere, instead of running it. allow_cpu: for development.
+    """
+
+    gpus: str = "auto"
+    rootfs: Path | None = None
+    lines: Path | None = None
+    allow_cpu: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What it said, in which image (digest with ``sha256:``), and by what it was run."""
+
+    collected: Collected
+    digest: str
+    docker: str
+
+
+def run_in(
+    workspace: Workspace,
+    cell: Cell,
+    host: build.Host,
+    place: Place,
+    arguments: Sequence[str],
+    *,
+    limit: float,
+    on_event: Callable[[Event], None],
+) -> Ran:
+    """Run ``load.pyz ARGUMENTS`` for the cell.
+
+    Args:
+        limit: seconds.
+
+    Raises:
+        NoGpuHereError: this host has no GPU. UsageError: there is no such image here.
+    """
+    if place.lines is not None:
+        return _from_file(workspace, cell, place.lines)
+    wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
+    if wanted is None and not place.allow_cpu:
+        raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
+    options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
+    if place.rootfs is not None:
+        image = read_unpacked(place.rootfs)
+        spec = Spec(image="", gpus=wanted is not None)
+        start = Rootfs(image).container
+        return Ran(
+            collected=run_load(start, spec, pack(), options, limit=limit, on_event=on_event),
+            digest=image.digest,
+            docker="rootfs",
+        )
+    engine = build.ready_engine(host.env)
+    found = images.find(workspace.image_names(cell), host.env)
+    pipeline.lock_of(workspace, cell, found, host)  # it is an image of this cell
+    with connect(host.env) as containers:
+        spec = Spec(image=found.id, gpus=wanted is not None)
+        done = run_load(containers.container, spec, pack(), options, limit=limit, on_event=on_event)
+    return Ran(collected=done, digest=found.id, docker=engine.server_version or "")
+
+
+def _from_file(workspace: Workspace, cell: Cell, path: Path) -> Ran:
+    from tfenv import digest
+    from tfenv.container import Ended
+
+    recorded = digest.read(workspace.folder(cell))
+    if recorded is None:
+        raise UsageError(
+            f"no digest is recorded for {cell.name}, so the lines cannot be of it",
+            remedy=f"run `tfenv build {cell.name}` first",
+        )
+    try:
+        events = events_of(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}", remedy="name the file that it printed"
+        ) from None
+    done = Collected(events=tuple(events), ended=Ended(0), stderr="")
+    return Ran(collected=done, digest=recorded.manifest, docker="rootfs")
