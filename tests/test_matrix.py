@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matrices import DIGEST, IMAGE, TEXT, changed, expand, load, made_up, specs, with_ubuntu
-from tfenv import facts
+from tfenv import facts, refusals
 from tfenv.errors import EXIT_USAGE, MatrixError
 from tfenv.matrix import load_matrix
 from tfenv.refusals import Combination, cuda_source, refusal
@@ -811,3 +811,15 @@ def test_any_damage_to_a_good_matrix_is_answered(tmp_path: Path, data: st.DataOb
         load(tmp_path, text.encode("utf-8", "surrogatepass"))
     except MatrixError as error:
         assert str(tmp_path) in error.message
+
+
+@pytest.mark.parametrize(
+    ("image", "brings"),
+    [
+        ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", True),
+        (f"mirror.example.com:5000/nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04@sha256:{'a' * 64}", True),
+        ("mirror.example.com:5000/cudnn/cuda:12.3.2-base-ubuntu22.04", False),
+    ],
+)
+def test_an_image_brings_cuda_by_its_tag_alone(image: str, brings: bool) -> None:
+    assert refusals.brings_cuda(image) is brings

@@ -29,6 +29,7 @@ NAMES: dict[str, Any] = {
         [
             "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04",
             f"registry.example.com/nvidia/cuda:12.2.2-base@sha256:{'5' * 64}",
+            "mirror.example.com:5000/nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04",
         ],
         [
             "nvidia/cuda",

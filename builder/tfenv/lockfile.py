@@ -39,7 +39,7 @@ _SHAPES: dict[str, re.Pattern[str]] = {
     "why": re.compile(r"[^\x00-\x1f\x7f]*"),
     "platform": re.compile(r"[a-z0-9]+/[a-z0-9]+"),
     "suite": re.compile(r"(?:[a-z0-9][a-z0-9-]*)?"),
-    "base_image": re.compile(r"(?:[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*)?"),
+    "base_image": re.compile(r"(?:[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*)?"),
     "base_digest": re.compile(r"(?:sha256:[0-9a-f]{64})?"),
     "wheel_platform": re.compile(r"[a-z0-9_]+-manylinux_[0-9]+_[0-9]+"),
     "released": re.compile(r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z"),

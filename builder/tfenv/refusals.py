@@ -44,7 +44,7 @@ def cuda_source(cuda_set: CudaSetSpec, base_name: str, base: DebianSpec | Nvidia
 
 def brings_cuda(image: str) -> bool:
     """Whether an nvidia/cuda image has the CUDA libraries and cuDNN: those of the flavour ``base`` do not."""
-    return "cudnn" in image.partition(":")[2]
+    return "cudnn" in image.partition("@")[0].rpartition(":")[2]
 
 
 def _excluded(of: Combination) -> str | None:
