@@ -84,7 +84,8 @@ def _products(run: Stress) -> Check:
             found.append(
                 _error(
                     f"GPU {gpu} gave wrong products in {sum(s.wrong for s in wrong)} batches of 8: not "
-                    f"the bits of the first product of the same inputs; from {first.t:.0f} s on, in {first.precision}",
+                    f"the bits of the first product of the same inputs; from {first.t:.0f} s on, "
+                    f"in {first.precision}",
                     _FAULTY,
                     f"groups of 8 bytes that differ: {groups}",
                 )
