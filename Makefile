@@ -42,7 +42,7 @@ lint: env ## check style, types, Dockerfiles, workflows, and that regenerating c
 	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image .ci/run .github/prepare templates/tools/*.sh
 	@$(BIN)/actionlint -shellcheck=$(BIN)/shellcheck
 	@$(BIN)/zizmor --offline --quiet --no-progress --persona=pedantic .github
-	@for file in images/*/Dockerfile; do $(BIN)/hadolint "$$file"; done
+	@$(BIN)/hadolint images/*/Dockerfile
 	@$(BIN)/tfenv lock --all --check
 	@$(BIN)/tfenv render --check
 	@$(BIN)/tfenv page --check
