@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import requests
+from tfenv.simple_index import SimpleIndex
+
 SENTENCE = b" but source was compiled with: "
 
 
@@ -196,6 +199,10 @@ class IndexServer(ThreadingHTTPServer):
     def url(self) -> str:
         """The simple index."""
         return f"http://127.0.0.1:{self.server_address[1]}/simple"
+
+    def simple(self) -> SimpleIndex:
+        """It, as the index of a user."""
+        return SimpleIndex((self.url,), requests.Session())
 
     def listing(self) -> dict[str, Any]:
         """What the index says."""

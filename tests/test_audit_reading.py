@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfenv.audit import shallow
 from tfenv.audit.headers import build_info, defines, dotted, metadata
-from tfenv.audit.listing import index_urls, uv_indexes, wheels_of
+from tfenv.audit.listing import wheels_of
 from tfenv.audit.ranges import NoRangesError, RangeFile
 from tfenv.audit.trees import FolderTree, ZipTree
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError, UsageError
-from tfenv.index import IndexSettings
+from tfenv.simple_index import SimpleIndex
 from tfenv.transfer import StoppedError
 
 DATA = bytes(range(256)) * 1024
@@ -35,33 +35,6 @@ def index() -> Iterator[IndexServer]:
 def remote(index: IndexServer, name: str, size: int | None) -> RangeFile:
     url = index.url.replace("/simple", f"/files/{name}")
     return RangeFile(url, size, requests.Session(), sleep=lambda _seconds: None)
-
-
-# --- which indexes ---------------------------------------------------------------------------------
-
-
-def test_indexes_that_the_user_names() -> None:
-    settings = IndexSettings(
-        index_url="https://a.example/simple/", extra_index_urls=("https://b.example/simple",)
-    )
-    assert index_urls(settings, lambda: ("https://uv.example",)) == (
-        "https://a.example/simple",
-        "https://b.example/simple",
-    )
-
-
-def test_without_one_uv_tells_its_own() -> None:
-    settings = IndexSettings(extra_index_urls=("https://b.example/simple",))
-    assert index_urls(settings, lambda: ("https://uv.example/simple",))[0] == "https://uv.example/simple"
-    named = IndexSettings(uv={"UV_INDEX": "inner=https://c.example/simple"})
-    assert index_urls(named, lambda: ()) == ("https://c.example/simple",)
-    assert index_urls(IndexSettings(no_index=True), lambda: ("https://uv.example",)) == ()
-
-
-def test_what_uv_prints() -> None:
-    text = "--index-url https://a.example/simple\n--extra-index-url https://b.example\n\n# nothing\n"
-    assert uv_indexes(text) == ("https://a.example/simple", "https://b.example")
-    assert uv_indexes("error: no such option") == ()
 
 
 # --- what they list --------------------------------------------------------------------------------
@@ -84,7 +57,7 @@ def test_the_wheels_of_an_index(index: IndexServer) -> None:
     ]
     index.files = dict.fromkeys([*names, *other], DATA)
     index.yanked = {names[0]: "broken"}
-    found = wheels_of("tensorflow", (index.url,), requests.Session(), "2.4")
+    found = wheels_of("tensorflow", index.simple(), "2.4")
     assert [(w.version, w.python) for w in found] == [
         ("2.9.1", "3.9"),
         ("2.9.1", "3.10"),
@@ -104,29 +77,28 @@ def test_an_index_of_html(tmp_path: Path) -> None:
     (folder / "index.html").write_text(
         f'<a href="../files/{name}#sha256=abc" data-yanked="">x</a><a>none</a><a href="../x.zip">y</a>'
     )
-    (found,) = wheels_of(
-        "tensorflow", (tmp_path.as_uri(), (tmp_path / "none").as_uri()), requests.Session(), "2.4"
-    )
+    indexes = SimpleIndex((tmp_path.as_uri(), (tmp_path / "none").as_uri()), requests.Session())
+    (found,) = wheels_of("tensorflow", indexes, "2.4")
     assert (found.sha256, found.size, found.yanked, found.uploaded) == ("abc", None, "yanked", "")
     assert found.url == f"{tmp_path.as_uri()}/files/{name}"
 
 
 def test_a_project_that_no_index_has(index: IndexServer) -> None:
     with pytest.raises(TfenvError, match="no index has wheels"):
-        wheels_of("other", (index.url,), requests.Session(), "2.4")
+        wheels_of("other", index.simple(), "2.4")
 
 
 def test_an_index_that_is_down(index: IndexServer) -> None:
     url = index.url.replace(str(index.server_address[1]), "9")
     with pytest.raises(NotReadyError, match="cannot be read"):
-        wheels_of("tensorflow", (url,), requests.Session(), "2.4")
+        wheels_of("tensorflow", SimpleIndex((url,), requests.Session()), "2.4")
 
 
 @pytest.mark.parametrize("answer", ["{", "[]", '{"files": 3}', "{}"])
 def test_an_index_that_answers_something_else(index: IndexServer, answer: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(index, "listing", lambda: json.loads(answer) if answer != "{" else answer)
     with pytest.raises(TfenvError, match="no listing"):
-        wheels_of("tensorflow", (index.url,), requests.Session(), "2.4")
+        wheels_of("tensorflow", index.simple(), "2.4")
 
 
 # --- ranges ----------------------------------------------------------------------------------------

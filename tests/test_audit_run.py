@@ -54,7 +54,7 @@ class Here:
 
     def host(self, memo: str = "memo", **options: Any) -> run.Host:
         def listing() -> tuple[IndexFile, ...]:
-            return wheels_of("tensorflow", (self.index.url,), requests.Session(), "2.4")
+            return wheels_of("tensorflow", self.index.simple(), "2.4")
 
         surveyor = Surveyor(
             memo=Memo(self.folder / memo), session=requests.Session, scratch=self.folder, workers=3, **options

@@ -168,6 +168,29 @@ def test_the_real_uv_names_the_indexes_of_pip_and_of_its_own_file(tmp_path: Path
     assert found == ("https://default.invalid/simple", "https://own.invalid/simple")
 
 
+def test_the_real_uv_needs_no_python_on_the_path_and_knows_named_indexes(tmp_path: Path) -> None:
+    from tfenv.uv import uv_binary
+
+    settings = IndexSettings(
+        index_url="https://a.invalid/simple/", uv={"UV_INDEX": "inner=https://user:secret@c.invalid/simple"}
+    )
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    found = index_urls(settings, uv=uv_binary({}), env=env, run=subprocess.run)
+    assert [url.rstrip("/") for url in found] == [
+        "https://a.invalid/simple",
+        "https://user:secret@c.invalid/simple",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(requests.ConnectionError("refused"), "cannot be read"), ({"files": 3}, "answers no listing")],
+)
+def test_not_reached_and_not_understood_are_told_apart(answer: object, said: str) -> None:
+    with pytest.raises(NotReadyError, match=said):
+        project_files(index({"https://index.invalid/simple/x/": answer}), "x")
+
+
 def test_hosts() -> None:
     assert host_of(PAGE) == "index.invalid"
     assert host_of("file:///a%20b/simple") == "/a b/simple"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -96,6 +97,8 @@ def index_urls(
     if settings.no_index:
         return ()
     command = [uv, "pip", "compile", "-", "--no-deps", "--emit-index-url", "--no-header", "--quiet"]
+    # uv wants a Python even where there is nothing to resolve; this one is there.
+    command += ["--python", sys.executable]
     try:
         done = run(
             command,
@@ -174,11 +177,17 @@ def _read(index: SimpleIndex, page: str) -> tuple[ProjectFile, ...]:
         if answer.status_code in _ABSENT:
             return ()
         answer.raise_for_status()
-        return parse_page(answer.text, answer.headers.get("Content-Type", ""), answer.url)
-    except (requests.RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
+    except requests.RequestException as error:
         raise NotReadyError(
-            f"the package index {host_of(page)} does not tell what it has: {redact(str(error))}",
+            f"the package index {host_of(page)} cannot be read: {redact(str(error))}",
             remedy="check the network, proxy and CA settings (pip's and uv's own are used)",
+        ) from error
+    try:
+        return parse_page(answer.text, answer.headers.get("Content-Type", ""), answer.url)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NotReadyError(
+            f"the package index {host_of(page)} answers no listing of files: {redact(str(error))}",
+            remedy="it has to speak the simple API of Python's package indexes, JSON or HTML",
         ) from error
 
 

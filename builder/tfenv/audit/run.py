@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tfenv.audit import datafile, deep, shallow
-from tfenv.audit.listing import IndexFile, index_urls, uv_indexes, wheels_of
+from tfenv.audit.listing import IndexFile, wheels_of
 from tfenv.audit.release import facts_of, gathered
 from tfenv.audit.survey import Outcome, Reading, Surveyor
 from tfenv.audit.telling import Told, note, told
@@ -45,34 +41,19 @@ def host(*, whole: bool = False) -> Host:
     from tfenv.console import Console
     from tfenv.index import discover
     from tfenv.memo import Memo
+    from tfenv.simple_index import open_index
     from tfenv.store import default_store
-    from tfenv.uv import uv_binary
 
     settings, store = discover(), default_store()
 
-    def ask_uv() -> tuple[str, ...]:
-        # In an empty folder: the settings of a project that it is called in are not this host's.
-        with tempfile.TemporaryDirectory(prefix="tfenv-uv-") as folder:
-            asked = [uv_binary(), "pip", "compile", "-", "--emit-index-url", "--no-header", "--quiet"]
-            done = subprocess.run(
-                [*asked, "--python", sys.executable],
-                input="",
-                capture_output=True,
-                text=True,
-                check=False,
-                cwd=folder,
-                env=settings.environment(os.environ),
-            )
-        return uv_indexes(done.stdout)
-
     def listing() -> tuple[IndexFile, ...]:
-        urls = index_urls(settings, ask_uv)
-        if not urls:
+        index = open_index()
+        if not index.urls:
             raise UsageError(
                 "no package index is configured",
                 remedy="name one: pip config set global.index-url URL; or take no-index out",
             )
-        return wheels_of(PROJECT, urls, settings.requests_session(), SINCE)
+        return wheels_of(PROJECT, index, SINCE)
 
     store.tmp_dir.mkdir(parents=True, exist_ok=True)
     surveyor = Surveyor(
