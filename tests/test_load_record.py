@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_load_advice import H200, bench, row
+from test_load_judging import GOOD, compared, progress
+from tfenv.errors import IntegrityError
+from tfenv.load import (
+    Record,
+    bench_files,
+    bench_of,
+    events_of,
+    load_hash,
+    pack,
+    read_bench,
+    recorded_benches,
+    stress_files,
+    stress_of,
+    write,
+)
+from tfenv.load.tables import bench_text
+from tfenv.resources import verifier_dir
+
+RECORD = Record(cell="2.15.1-cell", digest="sha256:" + "ab" * 32, docker="rootfs")
+
+STRESS_LINES = (Path(__file__).parent / "fixtures/load/stress.jsonl").read_text()
+
+
+def test_the_lines_of_stress_are_read():
+    run = stress_of(events_of(STRESS_LINES))
+    assert (run.minutes, run.driver, run.devices, run.seconds, run.why) == (2, "580.1", ("H",), 125.5, "")
+    assert run.gpus[0].before == {"uncorrected_volatile": 0} and run.gpus[0].after == {
+        "uncorrected_volatile": 1
+    }
+    assert (run.samples[0].watts, run.progress[0].differing, run.xids[0].xid) == (600.5, 2, 48)
+    assert run.facts == {"kernel": "6", "program": "aa", "cpu": "C"} and run.broke == {0: "InternalError"}
+
+
+def test_lines_without_an_end_are_those_of_a_run_that_was_broken_off():
+    events = events_of(STRESS_LINES)[:-1]
+    assert stress_of(events).why == "it was broken off"
+    assert (
+        stress_of(events, noted="it had not ended after 9 s", tail="last").why == "it had not ended after 9 s"
+    )
+    assert stress_of([]).why == "it was broken off" and bench_of([]).why == "it was broken off"
+
+
+def test_lines_of_another_kind_are_refused():
+    with pytest.raises(IntegrityError, match="lines of stress"):
+        bench_of(events_of(STRESS_LINES))
+    with pytest.raises(IntegrityError, match="not as expected"):
+        stress_of([{"event": "progress", "gpu": 0}])
+
+
+def test_the_rows_of_a_bench_are_read():
+    made = [
+        {"event": "start", "kind": "bench", "started": 1, "driver": "580", "told": {"quick": True}},
+        {
+            "event": "row",
+            "model": "resnet50",
+            "precision": "tf32",
+            "xla": False,
+            "gpus": 2,
+            "reduction": "nccl",
+            "batch": 4,
+            "status": "ok",
+            "throughput": 9.5,
+            "unit": "images/s",
+            "tensorflow": "2.15.1",
+            "devices": [{"name": "H"}, {"name": "H"}],
+        },
+        {"event": "end", "why": "", "seconds": 3},
+    ]
+    run = bench_of(made)
+    assert (run.tensorflow, run.devices, run.rows[0].throughput, run.why) == ("2.15.1", ("H", "H"), 9.5, "")
+
+
+def test_the_files_of_stress_tell_verdict_and_figures(tmp_path):
+    files = stress_files(GOOD, RECORD)
+    assert set(files) == {"stress.json", "stress.md", "stress.svg"}
+    assert "Stress of 1 minutes: verified" in files["stress.md"] and "![" in files["stress.md"]
+    assert (
+        "| gpu0 | 60" in files["stress.md"] and "float32, matrices of 8192: GPU 0 400" in files["stress.md"]
+    )
+    data = json.loads(files["stress.json"])
+    assert (data["verdict"], data["digest"], data["host"]["docker"]) == ("pass", RECORD.digest, "rootfs")
+    folder = write(tmp_path, GOOD, RECORD, files)
+    assert folder.name.startswith("stress-abababababab-") and (folder / "stress.svg").is_file()
+
+
+def test_a_failure_is_told_with_its_remedy():
+    page = stress_files(replace(GOOD, progress=progress(0, 1.0) + progress(1, 1.0, wrong=1)), RECORD)[
+        "stress.md"
+    ]
+    assert (
+        ": failed" in page and "**error** (products): GPU 1 gave wrong products" in page and "Remedy:" in page
+    )
+
+
+def test_numbers_that_json_has_not_are_words():
+    data = json.loads(
+        stress_files(replace(GOOD, compared=(compared(0, float("nan")),)), RECORD)["stress.json"]
+    )
+    assert data["run"]["compared"][0]["to_cpu"] == "nan"
+
+
+def test_samples_of_a_long_run_are_thinned_in_the_file_only():
+    many = tuple(replace(GOOD.samples[0], t=n / 10) for n in range(5000))
+    data = json.loads(stress_files(replace(GOOD, samples=many), RECORD)["stress.json"])
+    assert 250 <= len(data["run"]["samples"]) <= 300
+
+
+def test_a_bench_is_read_back_and_found_beside_its_cell(tmp_path):
+    run = bench(*H200, row("tf32", 0, gpus=2, reduction="nccl", status="hung", why="hung: x | y"))
+    folder = write(tmp_path / "2.15.1-cell" / "reports", run, RECORD, bench_files(run, RECORD))
+    assert read_bench(folder / "bench.json") == ("2.15.1-cell", run)
+    assert recorded_benches(tmp_path) == [("2.15.1-cell", run)]
+    page = (folder / "bench.md").read_text()
+    assert (
+        "| float32 (TF32), 2" not in page and "| float32 (TF32) | 2 | nccl | hung | hung: x \\| y |" in page
+    )
+    assert "## Advice" in page and "- resnet50: switch on mixed_float16 + XLA" in page
+    assert "4921" in bench_text(run, [])
+
+
+def test_a_damaged_bench_says_which(tmp_path):
+    path = tmp_path / "bench.json"
+    for text in ("{", "{}", '{"cell": "a", "run": {"rows": [{"model": "x"}]}}'):
+        path.write_text(text)
+        with pytest.raises(IntegrityError, match=r"bench\.json is not a usable bench"):
+            read_bench(path)
+
+
+def test_advice_draws_on_other_cells_and_not_on_the_cell_itself():
+    run, faster = bench(*H200), bench(row("tf32", 9000))
+    assert "2.20 was faster on this GPU" in bench_files(run, RECORD, [("2.20", faster)])["bench.md"]
+    assert "was faster" not in bench_files(run, RECORD, [("2.15.1-cell", faster)])["bench.md"]
+
+
+def test_the_folder_depends_on_program_wish_and_host():
+    other = replace(GOOD, minutes=2)
+    assert load_hash(GOOD) != load_hash(other) != load_hash(replace(other, facts={"program": "x"}))
+    assert RECORD.folder(GOOD, "stress") != RECORD.folder(replace(GOOD, driver="1"), "stress")
+    assert RECORD.folder(GOOD, "stress") == RECORD.folder(replace(GOOD, seconds=1), "stress")
+
+
+def test_the_program_is_packed_alike_each_time_and_whole(tmp_path):
+    assert pack() == pack()
+    names = zipfile.ZipFile(io.BytesIO(pack())).namelist()
+    assert {"__main__.py", "tfenv_load/main.py", "tfenv_verify/runner.py"} <= set(names)
+    assert names == sorted(names) and not any("checks" in name for name in names)
+    entry = zipfile.ZipFile(io.BytesIO(pack())).read("__main__.py")
+    assert entry == (verifier_dir() / "tfenv_load" / "__main__.py").read_bytes()
+    with pytest.raises(IntegrityError):
+        pack(Path(tmp_path))
