@@ -102,7 +102,7 @@ def _layer(archive: Path, layer: oci.LayerBlob) -> Iterator[IO[bytes]]:
         if layer.media_type.endswith("zstd"):
             import zstandard
 
-            with zstandard.ZstdDecompressor().stream_reader(blob) as reader:
+            with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
                 yield cast(IO[bytes], reader)
         elif layer.media_type.endswith("gzip"):
             import gzip

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tfenv.container import Ended, ProgramMissingError, Spec
+from tfenv.load import running
+from tfenv.load.running import run_load
+
+SPEC = Spec(image="x", gpus=True)
+END = {"event": "end", "why": ""}
+
+
+class Fake:
+    """A container that says ``pieces``."""
+
+    def __init__(self, pieces: list[tuple[bytes, bytes]], ended: Ended) -> None:
+        self._pieces, self._ended, self.killed = pieces, ended, False
+
+    def output(self) -> Iterator[tuple[bytes, bytes]]:
+        yield from self._pieces
+
+    def wait(self) -> Ended:
+        return self._ended
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def start(specs: list[Spec], *answers: Any) -> Any:
+    left = list(answers)
+
+    @contextmanager
+    def begin(spec: Spec) -> Iterator[Fake]:
+        specs.append(spec)
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
+
+    return begin
+
+
+def said(*events: dict[str, Any], status: int = 0) -> Fake:
+    text = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    half = len(text) // 2
+    return Fake([(text[:half], b"noise"), (text[half:], b"")], Ended(status))
+
+
+def test_events_are_collected_as_they_come():
+    specs: list[Spec] = []
+    seen: list[dict[str, Any]] = []
+    answer = said({"event": "start"}, END)
+    done = run_load(start(specs, answer), SPEC, b"zip", ["stress"], limit=5, on_event=seen.append)
+    assert [e["event"] for e in done.events] == ["start", "end"] == [e["event"] for e in seen]
+    assert (done.noted, done.stderr) == ("", "noise")
+    (spec,) = specs
+    assert (spec.entrypoint, spec.command) == (("python",), ("-B", "/tfenv/load.pyz", "stress"))
+    assert (spec.binds[-1].target, spec.gpus, spec.image) == ("/tfenv", True, "x")
+
+
+def test_an_image_without_python_may_have_python3():
+    for first in (ProgramMissingError("no python", remedy="x"), said(status=127)):
+        specs: list[Spec] = []
+        done = run_load(start(specs, first, said(END)), SPEC, b"", [], limit=5)
+        assert [s.entrypoint for s in specs] == [("python",), ("python3",)] and done.noted == ""
+    neither = [ProgramMissingError("no", remedy="x")] * 2
+    assert run_load(start([], *neither), SPEC, b"", [], limit=5).noted == "the image has no python"
+
+
+def test_an_end_without_a_word_is_noted():
+    assert run_load(start([], said({"event": "start"}, status=9)), SPEC, b"", [], limit=5).noted == (
+        "it ended with exit status 9 before its end"
+    )
+    killed = Fake([], Ended(137, out_of_memory=True))
+    assert run_load(start([], killed), SPEC, b"", [], limit=5).noted == "the kernel ended it: out of memory"
+
+
+def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(running, "_GRACE", 0.05)
+
+    class Stuck(Fake):
+        def output(self) -> Iterator[tuple[bytes, bytes]]:
+            while not self.killed:
+                yield b"", b"."
+
+    stuck = Stuck([], Ended(137))
+    assert run_load(start([], stuck), SPEC, b"", [], limit=0).noted == "it had not ended after 0 s"
+    assert stuck.killed
