@@ -16,13 +16,14 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def place_options(function: _F) -> _F:
-    """``--gpus``, ``--rootfs``, ``--lines``, ``--reports``, and for development ``--allow-cpu``."""
+    """Where to run, what to take instead, where to write; and for development ``--allow-cpu``."""
     for decorate in (
         click.option("--allow-cpu", is_flag=True, hidden=True, help="Tiny, on the CPU: for development."),
         click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports."),
         click.option(
             "--lines", type=_FILE, help="Take what load.pyz printed elsewhere, in the image of CELL's digest."
         ),
+        click.option("--digest", default="", help="With --lines: of the image there, if none is recorded."),
         click.option("--rootfs", type=_FOLDER, help="Run in an unpacked image, where there is no Docker."),
         click.option("--gpus", type=click.Choice(["auto", "all", "none"]), default="auto", show_default=True),
     ):
@@ -30,6 +31,6 @@ def place_options(function: _F) -> _F:
     return function
 
 
-def place_of(gpus: str, rootfs: Path | None, lines: Path | None, allow_cpu: bool) -> Place:
+def place_of(gpus: str, rootfs: Path | None, lines: Path | None, digest: str, allow_cpu: bool) -> Place:
     """The options as one."""
-    return Place(gpus=gpus, rootfs=rootfs, lines=lines, allow_cpu=allow_cpu)
+    return Place(gpus=gpus, rootfs=rootfs, lines=lines, digest=digest, allow_cpu=allow_cpu)

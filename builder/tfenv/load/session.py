@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfenv import build, images, pipeline
-from tfenv.container import Spec, connect
+from tfenv.container import Spec
 from tfenv.engine import run_command
 from tfenv.errors import TfenvError, UsageError
 from tfenv.model import Cell
@@ -32,12 +33,14 @@ class Place:
 
     Args:
         gpus: as of ``--gpus``. rootfs: an unpacked image instead of the engine's.
-        lines: what the program printed elsewhere, instead of running it. allow_cpu: for development.
+        lines: what the program printed elsewhere, instead of running it. digest: of the image there;
+            empty for the one that is recorded. allow_cpu: for development.
     """
 
     gpus: str = "auto"
     rootfs: Path | None = None
     lines: Path | None = None
+    digest: str = ""
     allow_cpu: bool = False
 
 
@@ -69,7 +72,7 @@ def run_in(
         NoGpuHereError: this host has no GPU. UsageError: there is no such image here.
     """
     if place.lines is not None:
-        return _from_file(workspace, cell, place.lines)
+        return _from_file(workspace, cell, place.lines, place.digest)
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if wanted is None and not place.allow_cpu:
         raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
@@ -83,6 +86,8 @@ def run_in(
             digest=image.digest,
             docker="rootfs",
         )
+    from tfenv.container import connect
+
     engine = build.ready_engine(host.env)
     found = images.find(workspace.image_names(cell), host.env)
     pipeline.lock_of(workspace, cell, found, host)  # it is an image of this cell
@@ -92,15 +97,18 @@ def run_in(
     return Ran(collected=done, digest=found.id, docker=engine.server_version or "")
 
 
-def _from_file(workspace: Workspace, cell: Cell, path: Path) -> Ran:
+def _from_file(workspace: Workspace, cell: Cell, path: Path, said: str) -> Ran:
     from tfenv import digest
     from tfenv.container import Ended
 
     recorded = digest.read(workspace.folder(cell))
-    if recorded is None:
+    if said and not re.fullmatch("sha256:[0-9a-f]{64}", said):
+        raise UsageError(f"{said} is not a digest", remedy="give all of it: sha256:...")
+    known = said or (recorded.manifest if recorded else "")
+    if not known:
         raise UsageError(
             f"no digest is recorded for {cell.name}, so the lines cannot be of it",
-            remedy=f"run `tfenv build {cell.name}` first",
+            remedy=f"run `tfenv build {cell.name} --record` first, or name the image's with --digest",
         )
     try:
         events = events_of(path.read_text(encoding="utf-8", errors="replace"))
@@ -109,4 +117,4 @@ def _from_file(workspace: Workspace, cell: Cell, path: Path) -> Ran:
             f"cannot read {path}: {error.strerror}", remedy="name the file that it printed"
         ) from None
     done = Collected(events=tuple(events), ended=Ended(0), stderr="")
-    return Ran(collected=done, digest=recorded.manifest, docker="rootfs")
+    return Ran(collected=done, digest=known, docker="rootfs")

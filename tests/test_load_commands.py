@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small
+from small import CELL, Place
+from tfenv import cli
+from tfenv.container import Ended, Spec
+from tfenv.rootfs_run import Rootfs
+
+Tell = Callable[..., tuple[int, str, str]]
+LINES = Path(__file__).parent / "fixtures/load/stress.jsonl"
+ROW = {
+    "event": "row",
+    "model": "resnet50",
+    "precision": "tf32",
+    "xla": False,
+    "gpus": 1,
+    "reduction": "",
+    "batch": 256,
+    "unit": "images/s",
+    "devices": [{"name": "NVIDIA H200"}],
+}
+START = {"event": "start", "kind": "bench", "started": 1700000000000, "driver": "580", "told": {}}
+END = {"event": "end", "why": "", "seconds": 9}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr("tfenv.load.session.gpu_here", lambda _succeeds: False)
+    return small.place(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(arguments)
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def bench_lines(where: Path, *speeds: float) -> Path:
+    rows = [
+        {**ROW, "status": "ok", "throughput": s, "low": s, "high": s, "xla": bool(n)}
+        for n, s in enumerate(speeds)
+    ]
+    path = where / "bench.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in [START, *rows, END]))
+    return path
+
+
+@pytest.mark.parametrize("command", ["stress", "bench"])
+def test_without_a_gpu_it_is_not_run_and_that_is_no_pass(here: Place, tell: Tell, command: str) -> None:
+    code, out, err = tell(command, CELL)
+    assert (code, out) == (3, "") and "not run: no GPU" in err
+    code, out, _ = tell(command, CELL, "--json")
+    assert code == 3 and json.loads(out)["error"]["exit_code"] == 3
+
+
+def test_lines_of_elsewhere_become_the_committed_report(here: Place, tell: Tell, tmp_path: Path) -> None:
+    assert tell("stress", CELL, "--lines", str(LINES))[0] == 2, "no digest is recorded yet"
+    assert tell("stress", CELL, "--lines", str(LINES), "--digest", "latest")[0] == 2
+    named = ["--digest", "sha256:" + "ef" * 32, "--reports", str(tmp_path / "r")]
+    assert json.loads(tell("stress", CELL, "--lines", str(LINES), *named, "--json")[1])["digest"] == named[1]
+    tell("build", "--record", CELL)
+    code, out, err = tell("stress", CELL, "--lines", str(LINES), "--reports", str(tmp_path / "r"), "--json")
+    told = json.loads(out)
+    assert (code, told["verdict"]) == (1, "fail") and "gave wrong products" in err
+    folder = Path(told["reports"])
+    assert folder.parent == tmp_path / "r" and folder.name.startswith("stress-")
+    assert json.loads((folder / "stress.json").read_text())["digest"] == told["digest"]
+
+
+def test_a_bench_ends_with_advice_also_from_other_cells(here: Place, tell: Tell, tmp_path: Path) -> None:
+    tell("build", "--record", CELL)
+    reports = here.workspace.folder(here.cell) / "reports"
+    lines = bench_lines(tmp_path, 1000.0, 3000.0)
+    code, out, _ = tell("bench", CELL, "--lines", str(lines), "--reports", str(reports))
+    assert code == 0
+    assert "* resnet50: switch on float32 (TF32) + XLA: 3000 images/s, 3.00x" in out
+    (bench,) = reports.glob("bench-*/bench.json")
+    other = here.workspace.images / "2.99-other/reports/bench-x"
+    other.mkdir(parents=True)
+    data = json.loads(bench.read_text())
+    (other / "bench.json").write_text(json.dumps({**data, "cell": "2.99-other"}))
+    slower = bench_lines(tmp_path, 1000.0, 1500.0)
+    code, out, _ = tell("bench", CELL, "--lines", str(slower), "--reports", str(tmp_path / "r"))
+    assert "* resnet50: 2.99-other was faster on this GPU: 3000 images/s" in out
+
+
+def test_a_bench_that_measured_nothing_fails(here: Place, tell: Tell, tmp_path: Path) -> None:
+    tell("build", "--record", CELL)
+    path = tmp_path / "b.jsonl"
+    path.write_text(json.dumps(START) + "\n")
+    assert tell("bench", CELL, "--lines", str(path), "--reports", str(tmp_path))[0] == 1
+    path.write_text(json.dumps(START) + "\n" + json.dumps({**END, "why": "no GPU"}) + "\n")
+    assert tell("bench", CELL, "--lines", str(path), "--reports", str(tmp_path))[0] == 3
+
+
+def test_an_unpacked_image_is_run_with_its_own_digest(
+    here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    (root / "usr").mkdir(parents=True)
+    digest = "sha256:" + "cd" * 32
+    (tmp_path / "root.json").write_text(json.dumps({"manifest": digest, "config": {}}))
+    specs: list[Spec] = []
+
+    class Fake:
+        def output(self) -> Iterator[tuple[bytes, bytes]]:
+            yield LINES.read_bytes(), b""
+
+        def wait(self) -> Ended:
+            return Ended(0)
+
+        def kill(self) -> None: ...
+
+    @contextmanager
+    def container(self: Rootfs, spec: Spec) -> Iterator[Any]:
+        specs.append(spec)
+        yield Fake()
+
+    monkeypatch.setattr(Rootfs, "container", container)
+    line = ["stress", CELL, "--minutes", "2", "--rootfs", str(root), "--gpus", "all", "--json"]
+    code, out, _ = tell(*line, "--reports", str(tmp_path / "r"))
+    assert (code, json.loads(out)["digest"]) == (1, digest)
+    assert specs[0].gpus and specs[0].command[1:] == (
+        "/tfenv/load.pyz",
+        "stress",
+        "--minutes",
+        "2.0",
+        "--size",
+        "0",
+    )
