@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from compat_facts import FACTS, KNOWN, compiled
 from packaging.specifiers import SpecifierSet
-from tfenv.compat.data import read
 from tfenv.compat.model import Query, verdict
 from tfenv.compat.subject import Known, subjects
 from tfenv.compat.table import RULES, findings, judge, known
+from tfenv.factfiles import read
 
 Q = Query
 NV = "nvidia/cuda:"

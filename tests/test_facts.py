@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import made_up
-from tfenv import facts
+from tfenv import factfiles, facts
 from tfenv.errors import UsageError
 from tfenv.facts import Floor, Ptx
 from tfenv.matrix import load_matrix
@@ -160,7 +160,7 @@ def test_what_a_release_requires() -> None:
 def test_a_release_whose_libraries_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {k: v for k, v in facts.entry("2.15.1").items() if k not in ("sass", "ptx", "unusable", "opens")}
     entry |= {"cudnn": "8", "nccl": {"version": "2.16.5", "how": ""}}
-    monkeypatch.setattr(facts, "_read", lambda _name: {"2.15.1": entry})
+    monkeypatch.setattr(factfiles, "read", lambda _name: {"2.15.1": entry})
     found = facts.compiled("2.15.1")
     assert (found.deep, found.cuda, found.cudnn, found.pythons[0]) == (False, "12.2", "8", "3.9")
     assert (found.sass, found.ptx, found.opens, found.nccl_how, found.nccl_sass) == ((), (), (), "", ())
@@ -171,50 +171,6 @@ def test_an_unknown_release_says_what_is_known() -> None:
         facts.compiled("2.98.0")
     assert "2.98.0" in caught.value.message
     assert "2.15.1" in caught.value.remedy
-
-
-# --- libraries -------------------------------------------------------------------------------------
-
-
-def test_the_libraries_of_cuda_12_and_cudnn_8() -> None:
-    found = {library.name: library.soname for library in facts.libraries("12", "8")}
-    assert found == {
-        "cudart": "libcudart.so.12",
-        "cublas": "libcublas.so.12",
-        "cublasLt": "libcublasLt.so.12",
-        "cufft": "libcufft.so.11",
-        "curand": "libcurand.so.10",
-        "cusolver": "libcusolver.so.11",
-        "cusparse": "libcusparse.so.12",
-        "cupti": "libcupti.so.12",
-        "nvJitLink": "libnvJitLink.so.12",
-        "nvrtc": "libnvrtc.so.12",
-        "cudnn": "libcudnn.so.8",
-        "cudnn_ops_infer": "libcudnn_ops_infer.so.8",
-        "cudnn_ops_train": "libcudnn_ops_train.so.8",
-        "cudnn_cnn_infer": "libcudnn_cnn_infer.so.8",
-        "cudnn_cnn_train": "libcudnn_cnn_train.so.8",
-        "cudnn_adv_infer": "libcudnn_adv_infer.so.8",
-        "cudnn_adv_train": "libcudnn_adv_train.so.8",
-    }
-    assert {lib.wheel for lib in facts.libraries("12", "8") if "cudnn" in lib.name} == {"nvidia-cudnn-cu12"}
-
-
-def test_no_library_is_left_out_of_an_image() -> None:
-    from fnmatch import fnmatchcase
-
-    for cell in MATRIX.cells:
-        for library in facts.libraries(major(cell.cuda_set.cuda), major(cell.cuda_set.cudnn)):
-            folder = re.sub(r"^nvidia-|-cu\d+$", "", library.wheel).replace("-", "_")
-            path = f"nvidia/{folder}/lib/{library.soname}"
-            assert not [rule.what for rule in cell.row.trim if fnmatchcase(path, rule.what)], cell.name
-            assert library.wheel not in {rule.what for rule in cell.cuda_set.without}, cell.name
-
-
-@pytest.mark.parametrize(("cuda", "cudnn"), [("10", "8"), ("12", "7")])
-def test_unknown_libraries(cuda: str, cudnn: str) -> None:
-    with pytest.raises(UsageError, match="are not known"):
-        facts.libraries(cuda, cudnn)
 
 
 # --- drivers ---------------------------------------------------------------------------------------

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 from tfenv import facts, libraries
 from tfenv.errors import UsageError
 from tfenv.facts import Compiled
+from tfenv.matrix import load_matrix
 
 SOME = replace(facts.compiled("2.15.1"), nccl_how="linked")
 
@@ -53,6 +57,40 @@ def test_the_parts_of_cudnn_9() -> None:
 def test_nccl_is_opened_where_it_is_loaded_from_outside() -> None:
     assert sonames(compiled("12.5.1", "loaded"), "12.9", "9.10")["nccl"] == "libnccl.so.2"
     assert "nccl" not in sonames(compiled("12.5.1", "linked"), "12.9", "9.10")
+
+
+def test_all_libraries_of_cuda_12_and_cudnn_8() -> None:
+    assert sonames(compiled("12.2"), "12.2", "8.9") == {
+        "cudart": "libcudart.so.12",
+        "cublas": "libcublas.so.12",
+        "cublasLt": "libcublasLt.so.12",
+        "cufft": "libcufft.so.11",
+        "curand": "libcurand.so.10",
+        "cusolver": "libcusolver.so.11",
+        "cusparse": "libcusparse.so.12",
+        "cupti": "libcupti.so.12",
+        "nvJitLink": "libnvJitLink.so.12",
+        "nvrtc": "libnvrtc.so.12",
+        "cudnn": "libcudnn.so.8",
+        "cudnn_ops_infer": "libcudnn_ops_infer.so.8",
+        "cudnn_ops_train": "libcudnn_ops_train.so.8",
+        "cudnn_cnn_infer": "libcudnn_cnn_infer.so.8",
+        "cudnn_cnn_train": "libcudnn_cnn_train.so.8",
+        "cudnn_adv_infer": "libcudnn_adv_infer.so.8",
+        "cudnn_adv_train": "libcudnn_adv_train.so.8",
+    }
+
+
+def test_no_library_is_left_out_of_an_image() -> None:
+    cells = load_matrix(Path(__file__).parents[1] / "matrix.yaml").cells
+    assert cells
+    for cell in cells:
+        release, of = facts.compiled(cell.row.tensorflow), cell.cuda_set
+        for library in libraries.opened(release, cuda=of.cuda, cudnn=of.cudnn):
+            folder = re.sub(r"^nvidia-|-cu\d+$", "", library.wheel).replace("-", "_")
+            path = f"nvidia/{folder}/lib/{library.soname}"
+            assert not [rule.what for rule in cell.row.trim if fnmatchcase(path, rule.what)], cell.name
+            assert library.wheel not in {rule.what for rule in of.without}, cell.name
 
 
 @pytest.mark.parametrize("cuda", ["11.8", "12.9"])

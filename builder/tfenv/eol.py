@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
-from .resources import facts_dir
+from . import factfiles
 
 Kind = Literal["ubuntu", "debian", "python", "driver"]
 
@@ -18,7 +16,7 @@ def ends(kind: Kind, version: str) -> date | None:
     Args:
         version: ``22.04``, ``12``, ``3.11`` or a driver branch such as ``580``.
     """
-    found = _data()[kind]["rows"].get(version)
+    found = factfiles.read("eol")[kind]["rows"].get(version)
     return date.fromisoformat(found) if found else None
 
 
@@ -30,9 +28,4 @@ def ended(kind: Kind, version: str, today: date) -> date | None:
 
 def source(kind: Kind | Literal["deadsnakes"]) -> str:
     """Where the dates of a kind come from."""
-    return str(_data()[kind]["source"])
-
-
-@cache
-def _data() -> Any:
-    return json.loads((facts_dir() / "eol.json").read_text(encoding="utf-8"))
+    return str(factfiles.read("eol")[kind]["source"])

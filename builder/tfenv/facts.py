@@ -6,13 +6,11 @@ that makes the NVIDIA container runtime refuse an older one. No version number i
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from . import factfiles
 from .errors import UsageError
-from .resources import facts_dir
 from .versions import major, order
 
 
@@ -103,14 +101,9 @@ class Floor:
     why: str
 
 
-@cache
-def _read(name: str) -> Any:
-    return json.loads((facts_dir() / f"{name}.json").read_text(encoding="utf-8"))
-
-
 def releases() -> tuple[str, ...]:
     """The TensorFlow releases that facts are known of, oldest first."""
-    return tuple(sorted(_read("tensorflow"), key=order))
+    return tuple(sorted(factfiles.read("tensorflow"), key=order))
 
 
 def compiled(tensorflow: str) -> Compiled:
@@ -151,7 +144,7 @@ def entry(tensorflow: str) -> dict[str, Any]:
     Raises:
         UsageError: nothing is known of that release.
     """
-    found = _read("tensorflow").get(tensorflow)
+    found = factfiles.read("tensorflow").get(tensorflow)
     if found is None:
         raise UsageError(
             f"what TensorFlow {tensorflow} was compiled for is not known",
@@ -170,29 +163,9 @@ def requires(tensorflow: str) -> tuple[str, ...]:
     from packaging.requirements import Requirement
 
     entry(tensorflow)
-    audited = json.loads((facts_dir() / "wheels" / "tensorflow.json").read_text(encoding="utf-8"))
+    audited = factfiles.read("wheels/tensorflow")
     lines = audited["releases"][tensorflow]["read"]["requires"]
     return tuple(sorted(str(Requirement(line)) for line in lines))
-
-
-def libraries(cuda_major: str, cudnn_major: str) -> tuple[Library, ...]:
-    """The CUDA and cuDNN libraries that a TensorFlow built on these majors (``12``, ``8``) opens.
-
-    Raises:
-        UsageError: nothing is known of that major version.
-    """
-    found: list[Library] = []
-    for kind, version in (("cuda", cuda_major), ("cudnn", cudnn_major)):
-        known = _read("libraries")[kind]
-        if version not in known:
-            raise UsageError(
-                f"the libraries of {kind} {version} are not known",
-                remedy=f"known: {', '.join(sorted(known, key=order))}; "
-                "add them to builder/tfenv/facts/libraries.json",
-            )
-        for entry in known[version]:
-            found.append(Library(**{**entry, "wheel": entry["wheel"].format(cuda=cuda_major)}))
-    return tuple(found)
 
 
 def floors(facts: Compiled, cuda: str) -> tuple[Floor, ...]:
@@ -204,7 +177,7 @@ def floors(facts: Compiled, cuda: str) -> tuple[Floor, ...]:
     Raises:
         UsageError: nothing is known of that CUDA major version or PTX version.
     """
-    drivers = _read("drivers")
+    drivers = factfiles.read("drivers")
     lowest = _row(drivers, "minor_version_floor", major(cuda), "CUDA major version")
     result = [
         Floor(

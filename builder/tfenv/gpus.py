@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .resources import facts_dir
+from . import factfiles
 from .versions import order
 
 
@@ -137,6 +136,5 @@ def _names() -> dict[str, tuple[str, str]]:
     }
 
 
-@cache
 def _data() -> Any:
-    return json.loads((facts_dir() / "gpus.json").read_text(encoding="utf-8"))
+    return factfiles.read("gpus")

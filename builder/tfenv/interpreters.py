@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
 
+from tfenv import factfiles
 from tfenv.errors import UsageError
 from tfenv.model import Interpreter
-from tfenv.resources import facts_dir
 from tfenv.versions import order
-
-
-@cache
-def _facts() -> Any:
-    return json.loads((facts_dir() / "pythons.json").read_text(encoding="utf-8"))
 
 
 def offered() -> tuple[str, ...]:
     """The Python versions that the provider has, e.g. ``3.10``, lowest first."""
-    return tuple(sorted(_facts()["pythons"], key=order))
+    return tuple(sorted(factfiles.read("pythons")["pythons"], key=order))
 
 
 def interpreter(python: str) -> Interpreter:
@@ -29,7 +21,7 @@ def interpreter(python: str) -> Interpreter:
     Raises:
         UsageError: it has none.
     """
-    facts = _facts()
+    facts = factfiles.read("pythons")
     found = facts["pythons"].get(python)
     if found is None:
         raise UsageError(
@@ -51,6 +43,6 @@ def urls(of: Interpreter, env: Mapping[str, str]) -> tuple[str, ...]:
     """Where to get it: from the mirror that the user has told uv of, else from the provider."""
     from urllib.parse import quote
 
-    facts = _facts()
+    facts = factfiles.read("pythons")
     at = env.get(facts["mirror_variable"]) or facts["at"]
     return (f"{at.rstrip('/')}/{quote(of.path)}",)

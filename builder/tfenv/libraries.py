@@ -7,13 +7,11 @@ libraries of CUDA 11.8, ``libnvrtc.so.11.2``. No version number is in this code.
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from typing import Any
 
+from tfenv import factfiles
 from tfenv.errors import UsageError
 from tfenv.facts import Compiled, Library
-from tfenv.resources import facts_dir
 from tfenv.versions import major, minor, order
 
 
@@ -68,6 +66,5 @@ def _filled(entry: dict[str, Any], cuda: str, compiled: str) -> Library:
     return Library(**{**entry, "wheel": wheel, "soname": entry["soname"].format(cuda=minor(compiled))})
 
 
-@cache
 def _facts() -> Any:
-    return json.loads((facts_dir() / "libraries.json").read_text(encoding="utf-8"))
+    return factfiles.read("libraries")

@@ -6,13 +6,11 @@ exact cuDNN of each is in NVIDIA's Dockerfiles. Tags move: see ``history``.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
-from .resources import facts_dir
+from . import factfiles
 from .versions import order
 
 Brings = Literal["yes", "no", "unknown"]
@@ -222,6 +220,5 @@ def _by_release(cuda: str) -> dict[str, dict[str, str | None]]:
     return dict(row["cudnn"]) if row else {}
 
 
-@cache
 def _data() -> Any:
-    return json.loads((facts_dir() / "nvidia_images.json").read_text(encoding="utf-8"))
+    return factfiles.read("nvidia_images")

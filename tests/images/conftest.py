@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from client import Docker, Image
 from testinfra.host import Host
-from tfenv import engine
+from tfenv import engine, libraries
 from tfenv.container import Containers, connect
 from tfenv.errors import TfenvError
-from tfenv.facts import Library, libraries
+from tfenv.facts import Library, compiled
 from tfenv.model import Cell, Lock
 from tfenv.workspace import Workspace
 
@@ -89,9 +89,9 @@ def root(docker: Docker, container: str) -> Host:
 @pytest.fixture(scope="session")
 def opened(cell: Cell) -> tuple[Library, ...]:
     """The libraries that TensorFlow opens, but for those of wheels left out with a reason."""
-    cuda_set = cell.row.cuda_set
+    cuda_set = cell.cuda_set
     without = {rule.what for rule in cuda_set.without}
-    known = libraries(cuda_set.cuda.split(".")[0], cuda_set.cudnn.split(".")[0])
+    known = libraries.opened(compiled(cell.row.tensorflow), cuda=cuda_set.cuda, cudnn=cuda_set.cudnn)
     return tuple(library for library in known if library.wheel not in without)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tfenv import eol
 from tfenv.eol import Kind
+from tfenv.factfiles import read
 from tfenv.versions import minor
 
-from .data import read
 from .model import Finding
 from .rules import Rule
 from .subject import Subject

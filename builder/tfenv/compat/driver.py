@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tfenv import eol
 from tfenv.errors import UsageError
+from tfenv.factfiles import read
 from tfenv.facts import Floor, floors
 from tfenv.versions import major, order
 
-from .data import read
 from .model import Finding
 from .rules import Rule
 from .subject import Subject

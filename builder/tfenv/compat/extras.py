@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from packaging.specifiers import SpecifierSet
 
+from tfenv.factfiles import read
 from tfenv.versions import minor, order
 
-from .data import read
 from .model import Finding
 from .rules import Rule
 from .subject import Subject, asks_for_wheels

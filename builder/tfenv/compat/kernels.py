@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tfenv.factfiles import read
 from tfenv.facts import Compiled, Ptx, Unusable
 from tfenv.versions import major, order
-
-from .data import read
 
 Library = Literal["cublas", "cudnn"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from tfenv import nvidia_images
+from tfenv.factfiles import read
 from tfenv.facts import Compiled
 from tfenv.versions import major, minor
 
-from .data import read
 from .model import Finding
 from .rules import Rule
 from .serving import differs, why_not_cuda, why_not_cudnn

@@ -9,9 +9,9 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from tfenv.factfiles import read
 from tfenv.versions import minor, order
 
-from .data import read
 from .model import Finding, Severity
 from .pins import names as named
 from .pins import pins, requirements

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tfenv import eol
+from tfenv.factfiles import read
 from tfenv.versions import is_final, minor, order
 
-from .data import read
 from .model import Finding
 from .rules import Rule
 from .subject import Subject

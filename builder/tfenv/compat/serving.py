@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .data import read
+from tfenv.factfiles import read
 
 if TYPE_CHECKING:
     from tfenv.facts import Compiled

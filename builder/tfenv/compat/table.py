@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import date
 
 from tfenv import facts
+from tfenv.factfiles import read
 
 from .bases import BASE_RULES
-from .data import read
 from .driver import DRIVER_RULES
 from .extras import EXTRA_RULES
 from .gpu import GPU_RULES

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
 
+from tfenv import factfiles
 from tfenv.errors import NotReadyError
-from tfenv.resources import facts_dir
 
 from .model import Builder, Engine
 
@@ -36,7 +35,7 @@ class Minimum:
 @cache
 def minimum(of: str) -> Minimum:
     """The lowest version of ``engine``, ``buildx`` or ``buildkit``: a fact, see facts/engine.json."""
-    told = json.loads((facts_dir() / "engine.json").read_text("utf-8"))[of]
+    told = factfiles.read("engine")[of]
     return Minimum(told["minimum"], told["why"])
 
 

@@ -8,9 +8,9 @@ from fnmatch import fnmatch
 
 from packaging.utils import canonicalize_name
 
-from tfenv.compat.data import read
 from tfenv.compat.model import Finding
 from tfenv.compat.pins import pins, requirements
+from tfenv.factfiles import read
 
 from .dockerfile import Stage
 from .installs import TENSORFLOW, Pip, brings_python, calls_python, debs, pips

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
+from tfenv import factfiles
 from tfenv.errors import NotReadyError
-from tfenv.resources import facts_dir
 
 ImageState = Literal["supported", "unsupported", "removed"]
 
@@ -48,9 +47,9 @@ class EndOfLife:
 def end_of_life() -> EndOfLife:
     """The committed tables. Raises NotReadyError where they cannot be read."""
     try:
-        table = json.loads((facts_dir() / "eol.json").read_text("utf-8"))
-        images = json.loads((facts_dir() / "nvidia_images.json").read_text("utf-8"))
-        toolkits = json.loads((facts_dir() / "drivers.json").read_text("utf-8"))["toolkit"]["rows"]
+        table = factfiles.read("eol")
+        images = factfiles.read("nvidia_images")
+        toolkits = factfiles.read("drivers")["toolkit"]["rows"]
         return EndOfLife(
             python=_days(table["python"]["rows"]),
             systems={

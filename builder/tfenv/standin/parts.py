@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
+from tfenv import factfiles
 from tfenv.errors import UsageError
-from tfenv.resources import facts_dir
 from tfenv.versions import major, minor, order
 
 LABEL = "dev.tfenv.stand-in"
@@ -88,7 +85,7 @@ def parts_of(tag: str, *, cuda: str = "", cudnn: str | None = None, flavour: str
     """
     tag = tag.partition("@")[0].rpartition(":")[2]
     found = _TAG.fullmatch(tag)
-    facts = _facts("standins")
+    facts = factfiles.read("standins")
     if found is None or f"ubuntu{found['ubuntu']}" not in facts["bases"]:
         raise _unknown(tag, "base and runtime images on Ubuntu are known")
     if found["cuda"] not in facts["cuda"]:
@@ -124,7 +121,7 @@ def _cudnn(tag: str, found: re.Match[str]) -> str | None:
     """The exact cuDNN of the tag, as NVIDIA's Dockerfile for it names it."""
     if not found["cudnn"]:
         return None
-    images = _facts("nvidia_images")["tags"].get(found["cuda"], {}).get("cudnn", {})
+    images = factfiles.read("nvidia_images")["tags"].get(found["cuda"], {}).get("cudnn", {})
     exact = images.get(found["ubuntu"], {}).get(found["cudnn"])
     if exact is None:
         raise _unknown(tag, "see builder/tfenv/facts/nvidia_images.json for the tags that exist")
@@ -136,8 +133,3 @@ def _unknown(tag: str, what: str) -> UsageError:
         f"no stand-in can be made for nvidia/cuda:{tag}",
         remedy=f"{what}; else build where nvidia/cuda:{tag} can be pulled",
     )
-
-
-@cache
-def _facts(name: str) -> Any:
-    return json.loads((facts_dir() / f"{name}.json").read_text(encoding="utf-8"))

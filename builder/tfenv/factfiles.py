@@ -1,4 +1,4 @@
-"""The data files that rules read, each once."""
+"""The data files of facts, each read once for all who decide from them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from functools import cache
 from typing import Any
 
-from tfenv.resources import facts_dir
+from .resources import facts_dir
 
 
 @cache
 def read(name: str) -> Any:
-    """A data file of facts, e.g. ``drivers``."""
+    """What a data file holds, e.g. ``drivers`` or ``wheels/tensorflow``; shared, so not to be changed."""
     return json.loads((facts_dir() / f"{name}.json").read_text(encoding="utf-8"))
