@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from tfenv.errors import TfenvError, UsageError
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
+from tfenv.verify_elsewhere import whole_digest
 from tfenv.workspace import Workspace
 
 from .collect import events_of
@@ -102,9 +102,7 @@ def _from_file(workspace: Workspace, cell: Cell, path: Path, said: str) -> Ran:
     from tfenv.container import Ended
 
     recorded = digest.read(workspace.folder(cell))
-    if said and not re.fullmatch("sha256:[0-9a-f]{64}", said):
-        raise UsageError(f"{said} is not a digest", remedy="give all of it: sha256:...")
-    known = said or (recorded.manifest if recorded else "")
+    known = whole_digest(said) if said else recorded.manifest if recorded else ""
     if not known:
         raise UsageError(
             f"no digest is recorded for {cell.name}, so the lines cannot be of it",

@@ -1,0 +1,159 @@
+"""Verdicts without an engine: of an unpacked image, of lines printed elsewhere, or a former one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tfenv import report, verify
+from tfenv.container import Ended
+from tfenv.engine import Completed, Engine, run_command
+from tfenv.errors import IntegrityError, UsageError
+from tfenv.report import Check, Host, Report
+from tfenv.rootfs_run import Rootfs, Unpacked, find_driver
+
+ROOTFS = "rootfs"  # in the place of the engine's version
+_STATUS = {"pass": 0, "fail": 1, "unverified": 3}
+
+
+def nvidia_smi(argv: list[str] | tuple[str, ...]) -> Completed:
+    """Run a command of the driver, also where it is in NVIDIA's own folder and not on the path."""
+    folder = find_driver().folder
+    found = folder / "bin" / argv[0] if folder else None
+    return run_command([str(found), *argv[1:]] if found and found.exists() else list(argv))
+
+
+def in_rootfs(
+    image: Unpacked,
+    declared: Mapping[str, Any],
+    *,
+    suite: verify.Suite,
+    gpus: bool,
+    on_check: Callable[[Check], None] = lambda _check: None,
+) -> Report:
+    """Run the suite in an unpacked image on this host.
+
+    Raises:
+        NotReadyError: this host cannot run it.
+    """
+    engine = Engine(kernel=platform.release(), server_version=ROOTFS)
+    return verify.verify_image(
+        image.digest,
+        declared,
+        digest=image.digest,
+        host=verify.host_facts(lambda argv: nvidia_smi(tuple(argv)), engine, gpus=gpus),
+        start=Rootfs(image, keep=os.environ).container,
+        suite=suite,
+        gpus=gpus,
+        on_check=on_check,
+    )
+
+
+def from_lines(
+    text: str, declared: Mapping[str, Any], digest: str, *, started: int, packed: bytes | None = None
+) -> Report:
+    """The verdict on what the suite printed in the image with that digest, on another host.
+
+    Args:
+        started: Unix milliseconds.
+
+    Raises:
+        IntegrityError: it was another version of the suite, whose verdict this one cannot judge.
+    """
+    code = verify.pack() if packed is None else packed
+    outcome = verify.Outcome()
+    start: dict[str, Any] = {}
+    for line in text.splitlines():
+        verify.take(outcome, line)
+        start = start or _start(line)
+    if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
+        raise IntegrityError(
+            "these lines are of another version of the verification suite",
+            remedy="run this version's: `tfenv verify` says how it is started",
+        )
+    suite: verify.Suite = "full" if start.get("suite") == "full" else "smoke"
+    plan = verify.plan_of(code, suite)
+    # Its exit status is lost: its own verdict has to do, and what it lacks fails all the same.
+    ended = Ended(_STATUS.get(outcome.verdict or "", 1))
+    verdict, outcome = verify.judge(outcome, ended, "", plan.limit, plan)
+    facts = outcome.facts
+    host = Host(
+        kernel=str(facts.get("kernel", "")),
+        machine=str(facts.get("machine", "")),
+        docker=ROOTFS,
+        gpus=tuple(str(name) for name in facts.get("gpus") or ()),
+        driver=driver_version(str(facts.get("driver", ""))),
+    )
+    if verdict == "pass" and not host.gpus:
+        verdict, outcome.reason = "unverified", verify.NO_GPU
+    return Report(
+        image=digest,
+        digest=digest,
+        suite=suite,
+        suite_hash=verify.suite_hash(code, suite, declared),
+        verdict=verdict,
+        host=host,
+        checks=tuple(outcome.checks),
+        started=started,
+        seconds=round(sum(check.seconds for check in outcome.checks), 3),
+        reason=outcome.reason if verdict == "unverified" else "",
+        facts=facts,
+    )
+
+
+def driver_version(line: str) -> str:
+    """``580.159.04`` of the first line of /proc/driver/nvidia/version; what is no such line stays."""
+    found = re.search(r"Module(?: for \S+)?\s+([0-9.]+)", line)
+    return found.group(1) if found else line
+
+
+def _start(line: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) and event.get("event") == "start" else {}
+
+
+def former_pass(
+    folders: Iterable[Path], digest: str, suite_hash: str, gpus: tuple[str, ...], driver: str
+) -> tuple[Report, Path] | None:
+    """The newest pass of the same image, suite, GPUs and driver, and its folder; None if there is none.
+
+    Only a pass holds again: what failed, or could not be run, may have been the host's doing.
+    """
+    found = []
+    prefix = f"{digest.removeprefix('sha256:')[:12]}-{suite_hash[:12]}-"
+    for parent in folders:
+        for folder in sorted(parent.glob(f"{prefix}*")):
+            try:
+                made = report.read(folder)
+            except IntegrityError:
+                continue
+            same = (made.digest, made.suite_hash) == (digest, suite_hash) and made.verdict == "pass"
+            if same and made.host.gpus == gpus and made.host.driver == driver and gpus and not made.stand_in:
+                found.append((made, folder))
+    return max(found, key=lambda item: item[0].started, default=None)
+
+
+def named(made: Report, cell: str) -> Report:
+    """The report under the cell's name."""
+    return replace(made, image=cell)
+
+
+def whole_digest(text: str) -> str:
+    """The digest as it is written in full.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not re.fullmatch("sha256:[0-9a-f]{64}", text):
+        raise UsageError(f"{text} is not a digest", remedy="give all of it: sha256:...")
+    return text

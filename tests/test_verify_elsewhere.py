@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfenv import report, verify, verify_elsewhere
+from tfenv.container import Ended, Spec
+from tfenv.engine import Completed
+from tfenv.errors import IntegrityError, UsageError
+from tfenv.report import Check, Host, Report
+from tfenv.rootfs_run import Driver, Rootfs, Unpacked
+from tfenv.verify_elsewhere import driver_version, former_pass, from_lines, in_rootfs, whole_digest
+
+DIGEST = "sha256:" + "ab" * 32
+DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"
+CODE = verify.pack()
+NAMES = verify.plan_of(CODE, "smoke").names
+
+
+def lines(
+    *, status: str = "pass", verdict: str = "pass", gpus: tuple[str, ...] = ("H",), code: bytes = CODE
+) -> str:
+    start = {
+        "event": "start",
+        "suite": "smoke",
+        "suite_sha256": hashlib.sha256(code).hexdigest(),
+        "checks": [{"name": name} for name in NAMES],
+    }
+    checks = [{"event": "check", "name": name, "status": "pass", "seconds": 1.5} for name in NAMES]
+    checks[-1]["status"] = status
+    facts = {"kernel": "6.1", "machine": "x86_64", "gpus": list(gpus), "driver": DRIVER}
+    end = {"event": "end", "verdict": verdict, "facts": facts}
+    return "\n".join(["a stray line", *(json.dumps(event) for event in (start, *checks, end))])
+
+
+def made(text: str) -> Report:
+    return from_lines(text, {"cell": "c"}, DIGEST, started=5, packed=CODE)
+
+
+def test_lines_of_elsewhere_become_the_report_of_that_digest() -> None:
+    found = made(lines())
+    assert (found.verdict, found.digest, found.suite, found.started) == ("pass", DIGEST, "smoke", 5)
+    wanted = Host(kernel="6.1", machine="x86_64", docker="rootfs", gpus=("H",), driver="580.159.04")
+    assert found.host == wanted
+    assert found.suite_hash == verify.suite_hash(CODE, "smoke", {"cell": "c"})
+    assert found.seconds == 1.5 * len(NAMES)
+
+
+def test_a_failure_there_is_one_here() -> None:
+    assert made(lines(status="fail", verdict="fail")).verdict == "fail"
+    assert made(lines(status="fail")).verdict == "fail"
+
+
+def test_lines_that_break_off_are_no_pass() -> None:
+    assert made("\n".join(lines().splitlines()[:-1])).verdict == "fail"
+
+
+def test_without_a_gpu_there_nothing_is_verified() -> None:
+    assert (made(lines(gpus=())).verdict, made(lines(gpus=())).reason) == ("unverified", "no GPU")
+
+
+def test_lines_of_another_suite_are_refused() -> None:
+    for text in (lines(code=b"another"), "", "nothing"):
+        with pytest.raises(IntegrityError, match="another version"):
+            made(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        (DRIVER, "580.159.04"),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun", "535.54.03"),
+        ("other", "other"),
+    ],
+)
+def test_the_drivers_version_is_read(line: str, version: str) -> None:
+    assert driver_version(line) == version
+
+
+def test_an_unpacked_image_is_verified_by_its_own_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    specs: list[Spec] = []
+    text = lines(code=verify.pack())
+
+    class Fake:
+        def output(self) -> Iterator[tuple[bytes, bytes]]:
+            yield text.encode() + b"\n", b""
+
+        def wait(self) -> Ended:
+            return Ended(0)
+
+        def kill(self) -> None: ...
+
+    @contextmanager
+    def container(self: Rootfs, spec: Spec) -> Iterator[Any]:
+        specs.append(spec)
+        yield Fake()
+
+    monkeypatch.setattr(Rootfs, "container", container)
+    monkeypatch.setattr(verify_elsewhere, "find_driver", Driver)
+    monkeypatch.setattr(
+        verify_elsewhere, "run_command", lambda argv: Completed(0, "NVIDIA H200, 580.1\n", "")
+    )
+    found = in_rootfs(Unpacked(folder=tmp_path, digest=DIGEST), {}, suite="smoke", gpus=True)
+    assert (found.digest, found.host.gpus, found.host.driver) == (DIGEST, ("NVIDIA H200",), "580.1")
+    assert specs[0].gpus and found.host.docker == "rootfs" and found.verdict == "pass"
+
+
+def test_nvidia_smi_is_found_in_nvidias_own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvidia-smi").write_text("")
+    monkeypatch.setattr(verify_elsewhere, "find_driver", lambda: Driver(folder=tmp_path))
+    monkeypatch.setattr(verify_elsewhere, "run_command", lambda argv: Completed(0, argv[0], ""))
+    assert verify_elsewhere.nvidia_smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
+    assert verify_elsewhere.nvidia_smi(["other"]).stdout == "other"
+
+
+PASS = Report(
+    image="c",
+    digest=DIGEST,
+    suite="full",
+    suite_hash="cd" * 32,
+    verdict="pass",
+    host=Host(kernel="1", gpus=("H", "H"), driver="580"),
+    checks=(Check(name="a", status="pass"),),
+    started=1,
+    seconds=1,
+)
+
+
+def former(parent: Path, **changes: Any) -> Report | None:
+    wanted: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
+    found = former_pass([parent / "none", parent], **{**wanted, **changes})
+    return found[0] if found else None
+
+
+def test_a_pass_holds_for_the_same_image_suite_gpus_and_driver(tmp_path: Path) -> None:
+    report.write(PASS, tmp_path)
+    report.write(replace(PASS, started=9, host=replace(PASS.host, kernel="2")), tmp_path)
+    found = former(tmp_path)
+    assert found is not None and found.started == 9, "another kernel does not matter; the newest is taken"
+    for other in (
+        {"digest": "sha256:" + "ff" * 32},
+        {"suite_hash": "ff" * 32},
+        {"gpus": ("H",)},
+        {"driver": "1"},
+    ):
+        assert former(tmp_path, **other) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"verdict": "fail"},
+        {"verdict": "unverified"},
+        {"stand_in": "nvidia/cuda:x"},
+        {"host": Host(driver="580")},
+    ],
+)
+def test_nothing_but_a_pass_on_a_gpu_holds_again(tmp_path: Path, changes: dict[str, Any]) -> None:
+    report.write(replace(PASS, **changes), tmp_path)
+    assert former(tmp_path) is None and former(tmp_path, gpus=()) is None
+
+
+def test_a_damaged_report_is_passed_over(tmp_path: Path) -> None:
+    (report.write(PASS, tmp_path) / report.CTRF).write_text("{")
+    assert former(tmp_path) is None
+
+
+def test_a_digest_is_given_in_full() -> None:
+    assert whole_digest(DIGEST) == DIGEST
+    with pytest.raises(UsageError, match="is not a digest"):
+        whole_digest("sha256:ab")
