@@ -520,6 +520,12 @@ def test_every_row_of_packages_has_a_source() -> None:
     assert all(table["source"] for table in read("eol").values())
 
 
+def test_what_was_seen_is_not_said_of_what_was_not() -> None:
+    (sentence,) = (s for s in judge(Query(tensorflow="2.15.1", gpus=H100), WORLD).sentences if "NCCL" in s)
+    assert read("kernels")["nccl_hang"]["seen"] in sentence
+    assert "hangs" not in sentence
+
+
 # --- the judgement --------------------------------------------------------------------------------------
 
 

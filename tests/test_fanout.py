@@ -98,6 +98,8 @@ def test_a_typing_error_is_not_nothing_to_do(wanted: Any) -> None:
         (["README.md", "verifier/tfenv_verify/main.py"], CELLS),
         (["builder/tfenv/build.py"], CELLS),
         (["builder/tfenv/build.pyx"], ()),
+        (["builder/tfenv/facts/libraries.json"], CELLS),
+        (["builder/tfenv/facts/eol.json"], ()),
     ],
 )
 def test_which_cells_a_change_concerns(paths: list[str], cells: tuple[Cell, ...]) -> None:

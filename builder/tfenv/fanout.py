@@ -26,6 +26,8 @@ LIMIT = 256
 SHARED = {
     "verifier/": "every image is verified by it",
     "builder/tfenv/verify/": "every image is verified by it",
+    "builder/tfenv/libraries.py": "says which libraries an image must load",
+    "builder/tfenv/facts/libraries.json": "says which libraries an image must load",
     "builder/tfenv/build.py": "makes every image",
     "builder/tfenv/buildx/": "makes every image",
     "builder/tfenv/context.py": "hands every build its inputs",

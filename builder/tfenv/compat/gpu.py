@@ -144,7 +144,8 @@ def nccl_without_code(of: Subject) -> Iterator[Finding]:
         code="nccl-without-code",
         severity="limit",
         message=f"with more than one GPU: the NCCL {of.facts.nccl} in TensorFlow {of.release} has no code "
-        f"for {of.gpu.in_words}, so NcclAllReduce, the default of MirroredStrategy, hangs",
+        f"for {of.gpu.in_words}, so NcclAllReduce, the default of MirroredStrategy, does not work: "
+        f"{kernels.nccl_seen()}",
         remedy="tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.HierarchicalCopyAllReduce())",
         source=kernels.source("nccl_hang"),
     )

@@ -97,6 +97,11 @@ def jit_time(kernels: tuple[Ptx, ...]) -> tuple[str, str]:
     return row["time"], row["source"]
 
 
+def nccl_seen() -> str:
+    """What was seen where NCCL has no code for a GPU."""
+    return str(read("kernels")["nccl_hang"]["seen"])
+
+
 def source(table: str) -> str:
     """How a table is known."""
     return str(read("kernels")[table]["source"])
