@@ -46,7 +46,8 @@ def test_two_files_of_one_family_fail() -> None:
     other = f"{CUDA}/other/lib/libcudart.so.11.0"
     found = messages(inspect(RIGHT, other))
     assert found[0] == f"libcudart is loaded 2 times: {RIGHT} and {other}"
-    assert len(found) == 2, "the one that is not found is said, too"
+    assert found[1] == "libraries of more than one CUDA are loaded"
+    assert len(found) == 3, "the one that is not found is said, too"
     bundled = f"{CUDA}/other/lib/libcudart-d0da41ae.so.12"
     assert "loaded 2 times" in messages(inspect(RIGHT, bundled))[0]
 
@@ -110,3 +111,36 @@ def test_a_process_without_cuda_has_nothing_to_compare() -> None:
     report = Report()
     assert _loaded.compare_loaded(OURS, report) == []
     assert (report.findings, report.facts) == ([], {"mapped_cuda_files": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "majors"),
+    [
+        ("libcudart.so.12", {"12"}),
+        ("libcudart.so.11.0", {"11"}),
+        ("libcudart.so.11.8.89", {"11"}),
+        ("libcudart-d0da41ae.so.12", {"12"}),
+        ("libcufft.so.10", {"11"}),
+        ("libcusolver.so.11", {"11", "12"}),
+        ("libcurand.so.10", {"11", "12", "13"}),
+        ("libcupti.so.2022.3.0", set()),
+        ("libcudnn.so.9", set()),
+        ("libother.so.12", set()),
+        ("libcudart.so", set()),
+    ],
+)
+def test_the_cuda_of_a_library_is_told_by_its_name(name: str, majors: set[str]) -> None:
+    assert _loaded.cuda_majors(f"/x/{name}") == majors
+
+
+def test_libraries_of_two_cudas_fail() -> None:
+    def loaded(*names: str) -> list[str]:
+        report = Report()
+        files = [f"{CUDA}/x/{name}" for name in names]
+        _loaded.inspect(OURS, files, [], lambda library: {"path": f"{CUDA}/x/{library.soname}"}, report)
+        return messages(report)
+
+    assert loaded("libcudart.so.12", "libcufft.so.11", "libcusolver.so.11", "libcurand.so.10") == []
+    assert loaded("libcudart.so.11.0", "libcufft.so.10", "libcusolver.so.11", "libcudnn.so.8") == []
+    (found,) = loaded("libcudart.so.12", "libcufft.so.10")
+    assert found == "libraries of more than one CUDA are loaded"

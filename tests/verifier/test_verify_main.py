@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tfenv_verify.checks import CHECKS, SUITES, Check
 from tfenv_verify.gpu import Gpu
-from tfenv_verify.main import run_checks, seconds_at_most, select
+from tfenv_verify.main import SUITE_SECONDS, StoppedError, run_checks, run_in_time, seconds_at_most, select
 from tfenv_verify.protocol import UsageError, outcome, verdict
+from tfenv_verify.runner import Ended
 
 VERIFIER = Path(__file__).resolve().parents[2] / "verifier"
 PRESENT, ABSENT, BROKEN = Gpu(library=True, count=1), Gpu(), Gpu(nodes=True)
@@ -53,7 +54,7 @@ def test_a_whole_suite_without_a_gpu_never_passes() -> None:
 def test_suites_and_names_select_in_the_tables_order() -> None:
     smoke, full = select("smoke", []), select("full", [])
     assert {c.name for c in smoke} < {c.name for c in full} == {c.name for c in CHECKS}
-    assert [c.name for c in select("smoke", ["xla", "record"])] == ["record", "xla"]
+    assert [c.name for c in select("smoke", ["record", "xla"])] == ["xla", "record"]
 
 
 def test_a_wrong_name_gives_the_nearest() -> None:
@@ -136,7 +137,7 @@ def test_list_prints_the_table() -> None:
     code, events, _ = suite("--list", "--suite", "full")
     assert code == 0
     assert [event["name"] for event in events[:-1]] == [check.name for check in CHECKS]
-    assert events[-1] == {"event": "limit", "limit": seconds_at_most(CHECKS)}
+    assert events[-1] == {"event": "limit", "limit": seconds_at_most(CHECKS, SUITE_SECONDS["full"])}
     assert {event["name"]: event["accepted"] for event in events[:-1] if event["accepted"]} == {
         "multi_gpu": ["one GPU"]
     }
@@ -145,6 +146,75 @@ def test_list_prints_the_table() -> None:
 def test_the_suites_limit_holds_all_of_its_checks() -> None:
     assert seconds_at_most(CHECKS) > sum(check.timeout for check in CHECKS)
     assert seconds_at_most([ANY]) < seconds_at_most([ANY, VISIBLE])
+
+
+def test_a_suite_takes_no_longer_than_its_own_time() -> None:
+    assert SUITE_SECONDS["full"] < seconds_at_most(CHECKS, SUITE_SECONDS["full"]) < seconds_at_most(CHECKS)
+    assert seconds_at_most([ANY], 9999.0) == seconds_at_most([ANY])
+
+
+def taken(left: float, timed_out: bool) -> tuple[dict[str, Any], list[float]]:
+    limits: list[float] = []
+
+    def run(check: Check, limit: float) -> Ended:
+        limits.append(limit)
+        return Ended(0, timed_out, limit, b'{"status": "pass", "findings": [], "facts": {}}', "")
+
+    slow = Check("slow", lambda context, report: None, "any", 60, ("full",))
+    return run_in_time(slow, left, 100.0, run), limits
+
+
+def test_what_the_suites_time_cuts_short_is_not_run() -> None:
+    assert taken(500.0, timed_out=False)[0]["status"] == "pass"
+    assert taken(500.0, timed_out=True)[0]["status"] == "fail", "its own limit: a hang"
+    cut, limits = taken(20.0, timed_out=True)
+    assert (cut["status"], limits) == ("not-run", [20.0])
+    assert "100 s were over while it ran" in cut["reason"]
+    over, limits = taken(1.0, timed_out=False)
+    assert (over["status"], limits) == ("not-run", [])
+    assert "were over before it" in over["reason"]
+
+
+def test_a_suite_that_is_stopped_says_what_it_did_not_run() -> None:
+    def run(check: Check) -> dict[str, Any]:
+        if check is VISIBLE:
+            raise StoppedError("the suite was stopped by SIGTERM")
+        return outcome(check.name, "pass")
+
+    outcomes = run_checks([ANY, VISIBLE, XLA], PRESENT, run, ignore)
+    assert [event["status"] for event in outcomes] == ["pass", "not-run", "not-run"]
+    assert outcomes[1]["reason"] == "the suite was stopped by SIGTERM while it ran"
+    assert verdict(outcomes, {}) == "unverified"
+
+
+def test_sigterm_ends_the_real_suite_with_a_verdict(tmp_path: Path) -> None:
+    (tmp_path / "tensorflow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)")
+    process = subprocess.Popen(
+        [sys.executable, "-B", str(VERIFIER), "--check", "tensorflow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(tmp_path)},
+    )
+    assert process.stderr is not None
+    while "here" not in process.stderr.readline():
+        pass
+    process.terminate()
+    out, _ = process.communicate(timeout=60)
+    start, check, end = [json.loads(line) for line in out.splitlines()]
+    assert (start["event"], check["status"], end["verdict"]) == ("start", "not-run", "unverified")
+    assert process.returncode == 3
+
+
+def test_gpus_that_are_expected_and_not_there_fail() -> None:
+    code, events, _ = suite("--expect-gpus", "2", "--check", "environment")
+    assert [event["name"] for event in events[1:-1]] == ["environment", "gpu_visible"]
+    assert (code, events[-1]["verdict"]) == (1, "fail")
+    assert events[2]["findings"][0]["message"] == "2 GPU(s) are expected, 0 are seen"
+    assert "CUDA_VISIBLE_DEVICES=" in events[2]["findings"][0]["evidence"]
+    code, events, _ = suite("--expect-gpus", "0", "--check", "gpu_visible")
+    assert (code, events[1]["reason"]) == (3, "no GPU")
+    assert suite("--expect-gpus", "some")[0] == 2
 
 
 def test_bad_usage_is_exit_code_2(tmp_path: Path) -> None:

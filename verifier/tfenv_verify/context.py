@@ -10,7 +10,16 @@ from .gpu import Gpu
 
 @dataclass(frozen=True)
 class Context:
-    """The declaration of the image, and what the driver says (None where nobody asked)."""
+    """What every check is given.
+
+    Args:
+        declared: the declaration of the image. gpu: what the driver says.
+        expect_gpus: how many GPUs the user says there are; None if not said.
+        on_cpu: for the project's own tests: so many logical CPU devices stand in for GPUs. No verdict
+            can come of it: the command that gives one cannot ask for it.
+    """
 
     declared: Declared = field(default_factory=Declared)
     gpu: Gpu = field(default_factory=Gpu)
+    expect_gpus: int | None = None
+    on_cpu: int = 0

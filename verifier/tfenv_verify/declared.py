@@ -22,15 +22,28 @@ class Library:
 
 
 @dataclass(frozen=True)
+class Kernels:
+    """What holds for GPUs of compute capability ``first`` to ``last`` (empty: all newer ones)."""
+
+    what: str
+    first: str
+    last: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Declared:
     """The declaration. A foreign image declares nothing: every field is empty.
 
     ``cuda`` and ``cudnn`` are what the tag says; ``compiled_*`` what the wheel was compiled for.
     ``compiled_nccl_how`` is ``linked`` (in) or ``loaded`` (from outside).
+    ``compiled_sass`` holds the compute capabilities with machine code for every kernel, ``compiled_ptx``
+    what is only PTX, ``compiled_unusable`` what is neither; ``nccl_sass`` those of a linked NCCL.
     ``cuda_folders`` are where all CUDA libraries are that the process may load; empty: anywhere.
     ``unused`` holds globs of CUDA libraries outside of these that may be in the image, unloaded.
     ``absent`` holds sonames of libraries that the image is known to lack.
     ``ptxas`` is the version of the locked wheel that brings it, if one does.
+    ``packages`` are the names of the locked distributions, if they are told.
     ``keep`` holds globs under site-packages of files that are kept on purpose.
     """
 
@@ -44,6 +57,10 @@ class Declared:
     compiled_cudnn: str = ""
     compiled_nccl: str = ""
     compiled_nccl_how: str = ""
+    compiled_sass: tuple[str, ...] = ()
+    compiled_ptx: tuple[Kernels, ...] = ()
+    compiled_unusable: tuple[Kernels, ...] = ()
+    nccl_sass: tuple[str, ...] = ()
     libraries: tuple[Library, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     cuda_from: str = ""
@@ -53,6 +70,7 @@ class Declared:
     ptxas: str = ""
     record_exact: bool = False
     keep: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:
@@ -82,6 +100,10 @@ def parse(data: Any) -> Declared:
         compiled_cudnn=_text(compiled, "cudnn"),
         compiled_nccl=_text(nccl, "version"),
         compiled_nccl_how=_text(nccl, "how"),
+        compiled_sass=_texts(compiled, "sass"),
+        compiled_ptx=tuple(_kernels(item, "compiled.ptx") for item in _list(compiled, "ptx")),
+        compiled_unusable=tuple(_kernels(item, "compiled.unusable") for item in _list(compiled, "unusable")),
+        nccl_sass=_texts(nccl, "sass"),
         libraries=tuple(_library(item) for item in _list(top, "libraries")),
         env={key: str(value) for key, value in _object(top.get("env"), "env").items()},
         cuda_from=_text(top, "cuda_from"),
@@ -90,6 +112,7 @@ def parse(data: Any) -> Declared:
         absent=tuple(_rule(item, "absent") for item in _list(top, "absent")),
         ptxas=_text(top, "ptxas"),
         record_exact=bool(_object(top.get("record"), "record").get("exact", False)),
+        packages=_texts(top, "packages"),
         keep=tuple(_rule(item, "keep") for item in _list(top, "keep")),
     )
 
@@ -120,6 +143,14 @@ def _library(item: Any) -> Library:
     if not library.name or not library.soname:
         raise UsageError("declared.json: each of libraries needs a name and a soname")
     return library
+
+
+def _kernels(item: Any, key: str) -> Kernels:
+    entry = _object(item, key + "[]")
+    found = Kernels(_text(entry, "what"), _text(entry, "from"), _text(entry, "until"), _text(entry, "why"))
+    if not found.what or not found.first:
+        raise UsageError(f"declared.json: each of {key} needs what and from")
+    return found
 
 
 def _rule(item: Any, key: str) -> str:

@@ -7,12 +7,14 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable
 
+from . import nvml
 from .protocol import NO_GPU
 
 PRESENT, ABSENT, BROKEN = "present", "absent", "broken"
 
 _CUDA_ERROR_NO_DEVICE = 100
-_COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
+_COMPUTE_MAJOR, _COMPUTE_MINOR, _COMPUTE_MODE = 75, 76, 20
+_COMPUTE_MODES = {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive process"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Gpu:
         count: how many GPUs it sees.
         cuda: the newest CUDA that the driver serves, e.g. ``12.4``.
         kernel: the first line of /proc/driver/nvidia/version.
-        devices: name, compute capability and bytes of memory of each GPU.
+        devices: name, compute capability, bytes of memory and compute mode of each GPU.
+        nvml: what ``nvml.probe`` says of all GPUs, whatever CUDA_VISIBLE_DEVICES says.
+        visible: CUDA_VISIBLE_DEVICES; None if it is not set.
         hidden: what CUDA_VISIBLE_DEVICES says, if it hides every GPU.
         trouble: why libcuda could not be loaded or called.
     """
@@ -38,6 +42,8 @@ class Gpu:
     cuda: str = ""
     kernel: str = ""
     devices: tuple[dict[str, Any], ...] = field(default=())
+    nvml: dict[str, Any] = field(default_factory=dict)
+    visible: str | None = None
     hidden: str = ""
     trouble: str = ""
 
@@ -55,6 +61,8 @@ class Gpu:
     def reason(self) -> str:
         """Why GPU checks are not run in this state."""
         if self.state == ABSENT:
+            if self.hidden and (self.nodes or self.nvml.get("count")):
+                return f"deliberately hidden: CUDA_VISIBLE_DEVICES is {self.hidden}"
             return NO_GPU
         return "the GPU driver does not work here: see the check gpu_visible"
 
@@ -81,7 +89,7 @@ def probe(
     try:
         driver = load("libcuda.so.1")
     except OSError as missing:
-        return Gpu(nodes=nodes, hidden=hidden, trouble=str(missing))
+        return Gpu(nodes=nodes, visible=visible, hidden=hidden, trouble=str(missing))
     number = ctypes.c_int(0)
     driver.cuDriverGetVersion(ctypes.byref(number))
     cuda = "{}.{}".format(number.value // 1000, number.value % 1000 // 10)
@@ -97,22 +105,26 @@ def probe(
         cuda=cuda,
         kernel=_kernel_driver(),
         devices=tuple(_device(driver, n) for n in range(count.value if error == 0 else 0)),
+        nvml=nvml.probe(load),
+        visible=visible,
         hidden=hidden,
     )
 
 
 def _device(driver: Any, ordinal: int) -> dict[str, Any]:
     handle, major, minor = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
-    memory, name = ctypes.c_size_t(0), ctypes.create_string_buffer(256)
+    mode, memory, name = ctypes.c_int(-1), ctypes.c_size_t(0), ctypes.create_string_buffer(256)
     driver.cuDeviceGet(ctypes.byref(handle), ordinal)
     driver.cuDeviceGetName(name, len(name), handle)
     driver.cuDeviceGetAttribute(ctypes.byref(major), _COMPUTE_MAJOR, handle)
     driver.cuDeviceGetAttribute(ctypes.byref(minor), _COMPUTE_MINOR, handle)
+    driver.cuDeviceGetAttribute(ctypes.byref(mode), _COMPUTE_MODE, handle)
     driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)
     return {
         "name": name.value.decode("utf-8", "replace"),
         "compute_capability": f"{major.value}.{minor.value}",
         "memory_bytes": memory.value,
+        "compute_mode": _COMPUTE_MODES.get(mode.value, str(mode.value)),
     }
 
 

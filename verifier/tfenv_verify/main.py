@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import faulthandler
 import hashlib
 import json
 import math
@@ -11,10 +12,11 @@ import os
 import platform
 import signal
 import sys
+import time
 from typing import Any, Callable, Iterable, Sequence
 
 from . import child, gpu, library_probe, places
-from .checks import CHECKS, SUITES, Check
+from .checks import CHECKS, PARTS, SUITES, Check
 from .context import Context
 from .declared import Declared, load
 from .distributions import installed, version_of
@@ -29,10 +31,18 @@ from .protocol import (
     outcome,
     verdict,
 )
-from .runner import judge, run_child, suite_command
+from .runner import Ended, judge, run_child, suite_command
 
 PROBE_SECONDS = 120.0  # a cold driver without persistence mode takes tens of seconds to start
+# What a whole suite may take, however long its checks may take each: a suite that meets many slow ones
+# says what it has not come to, and is not killed from outside with nothing said.
+SUITE_SECONDS = {"smoke": 600.0, "full": 1200.0}
+LEAST_SECONDS = 5.0  # less than this is not worth starting a check
 BETWEEN_SECONDS = 15.0  # to start a check's process, and to drain the pipes of one that was killed
+
+
+class StoppedError(Exception):
+    """Somebody told the suite to stop (SIGTERM, as timeout(1) does)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,17 +55,22 @@ def main(arguments: Sequence[str]) -> int:
         if options.probe_library:
             name, soname = options.probe_library
             return child.answer(options.result_fd, lambda: library_probe.probe(name, soname))
+        if options.part:
+            return _run_part(options)
         declared = load(options.declared)
         if options.run_one:
             return _run_one(options, declared)
         options.check = [name for names in options.check for name in names]
         checks = select(options.suite, options.check)
+        if options.expect_gpus is not None and not any(c.name == "gpu_visible" for c in checks):
+            checks = [*checks, *select("", ["gpu_visible"])]
+        within = options.within or (0.0 if options.check else SUITE_SECONDS[options.suite])
         if options.list:
             for check in checks:
                 emit(dict(check.as_json(), event="listed"))
-            emit({"event": "limit", "limit": seconds_at_most(checks)})
+            emit({"event": "limit", "limit": seconds_at_most(checks, within)})
             return 0
-        return _run_all(options, declared, checks)
+        return _run_all(options, declared, checks, within)
     except UsageError as error:
         sys.stderr.write(f"verify: {error}\n")
         return EXIT_USAGE
@@ -77,9 +92,10 @@ def select(suite: str, names: Sequence[str], table: Sequence[Check] = CHECKS) ->
     return [check for check in table if suite in check.suites]
 
 
-def seconds_at_most(checks: Iterable[Check]) -> int:
-    """How long the suite can take with these checks: the sum of its own limits."""
-    return math.ceil(PROBE_SECONDS + sum(check.timeout + BETWEEN_SECONDS for check in checks))
+def seconds_at_most(checks: Iterable[Check], within: float = 0.0) -> int:
+    """How long the suite can take with these checks: the sum of its own limits, or ``within`` if not 0."""
+    together = sum(check.timeout + BETWEEN_SECONDS for check in checks)
+    return math.ceil(PROBE_SECONDS + (min(together, within + BETWEEN_SECONDS) if within else together))
 
 
 def run_checks(
@@ -87,18 +103,28 @@ def run_checks(
     state: gpu.Gpu,
     run: Callable[[Check], dict[str, Any]],
     report: Callable[[dict[str, Any]], None],
+    expect_gpus: int | None = None,
 ) -> list[dict[str, Any]]:
     """Run the checks one after another; a GPU check only where there is a GPU.
 
-    ``gpu_visible`` also runs on a broken driver: it is the one that says what is broken.
+    ``gpu_visible`` also runs on a broken driver, and where another number of GPUs is expected: it is
+    the one that says so. Once the suite is stopped, the rest is not run.
     """
     outcomes = []
+    unexpected = expect_gpus is not None and expect_gpus != state.count
+    stopped = ""
     for check in checks:
-        usable = state.state == gpu.PRESENT or (state.state == gpu.BROKEN and check.name == "gpu_visible")
-        if check.needs == "gpu" and not usable:
+        explains = check.name == "gpu_visible" and (state.state == gpu.BROKEN or unexpected)
+        if stopped:
+            event = outcome(check.name, NOT_RUN, reason=stopped)
+        elif check.needs == "gpu" and state.state != gpu.PRESENT and not explains:
             event = outcome(check.name, NOT_RUN, reason=state.reason())
         else:
-            event = run(check)
+            try:
+                event = run(check)
+            except StoppedError as error:
+                stopped = str(error)
+                event = outcome(check.name, NOT_RUN, reason=f"{stopped} while it ran")
         report(event)
         outcomes.append(event)
     return outcomes
@@ -114,9 +140,36 @@ def probe_gpu() -> gpu.Gpu:
         return gpu.Gpu(nodes=True, trouble=f"the probe of the driver {how}: {ended.tail}")
 
 
-def _run_all(options: Any, declared: Declared, checks: Sequence[Check]) -> int:
+def run_in_time(
+    check: Check,
+    left: float,
+    within: float,
+    run: Callable[[Check, float], Ended],
+) -> dict[str, Any]:
+    """Run a check in what is left of the suite's time; what is cut short by that is not run.
+
+    Args:
+        left: seconds that are left of ``within``. run: takes a check and its limit in seconds.
+    """
+    if left < LEAST_SECONDS:
+        return outcome(check.name, NOT_RUN, reason=f"the suite's {within:.0f} s were over before it")
+    limit = min(check.timeout, left)
+    ended = run(check, limit)
+    if ended.timed_out and limit < check.timeout:
+        reason = f"the suite's {within:.0f} s were over while it ran, after {ended.seconds:.0f} s"
+        return outcome(check.name, NOT_RUN, seconds=ended.seconds, reason=reason)
+    return judge(check.name, ended, limit)
+
+
+def _stop(*_: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise StoppedError("the suite was stopped by SIGTERM")
+
+
+def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: float) -> int:
     # As PID 1 of a container nothing would stop us on SIGTERM; leave through ``finally`` blocks.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    began = time.monotonic()
     state = probe_gpu()
     facts = _facts(state)
     emit(
@@ -132,7 +185,7 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check]) -> int:
         }
     )
 
-    def run(check: Check) -> dict[str, Any]:
+    def start(check: Check, limit: float) -> Ended:
         command = suite_command(
             "--run-one",
             check.name,
@@ -140,10 +193,17 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check]) -> int:
             options.declared,
             "--gpu",
             json.dumps(state.as_json()),
+            *(() if options.expect_gpus is None else ("--expect-gpus", str(options.expect_gpus))),
         )
-        return judge(check.name, run_child(command, check.timeout), check.timeout)
+        return run_child(command, limit)
 
-    outcomes = run_checks(checks, state, run, emit)
+    def run(check: Check) -> dict[str, Any]:
+        left = began + within - time.monotonic() if within else math.inf
+        return run_in_time(check, left, within, start)
+
+    signal.signal(signal.SIGTERM, _stop)
+    outcomes = run_checks(checks, state, run, emit, options.expect_gpus)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     result = verdict(outcomes, {check.name: check.accepted for check in checks})
     counts = dict.fromkeys(("pass", FAIL, NOT_RUN), 0)
     for event in outcomes:
@@ -154,8 +214,23 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check]) -> int:
 
 def _run_one(options: Any, declared: Declared) -> int:
     check = select("", [options.run_one])[0]
-    context = Context(declared, gpu.from_json(json.loads(options.gpu)))
+    state = gpu.from_json(json.loads(options.gpu))
+    context = Context(declared, state, options.expect_gpus, options.on_cpu)
     return child.answer(options.result_fd, lambda: child.run_check(check.function, context, check.timeout))
+
+
+def _run_part(options: Any) -> int:
+    name, arguments = options.part[0], json.loads(options.part[1])
+    context = Context(gpu=gpu.from_json(json.loads(options.gpu)), on_cpu=options.on_cpu)
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(max(0.5, arguments["seconds"] * 0.95 - 0.5))
+
+    def produce() -> dict[str, Any]:
+        found: dict[str, Any] = PARTS[name](context, arguments)
+        faulthandler.cancel_dump_traceback_later()
+        return found
+
+    return child.answer(options.result_fd, produce)
 
 
 def _facts(state: gpu.Gpu) -> dict[str, Any]:
@@ -185,6 +260,12 @@ def _suite_hash() -> str:
         return ""
 
 
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of GPUs")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="verify.pyz",
@@ -194,10 +275,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--declared", default="", metavar="FILE", help="what the host declares")
     parser.add_argument("--suite", choices=SUITES, default="full", help="default: full")
     parser.add_argument("--check", nargs="+", action="append", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--expect-gpus", type=_count, metavar="N", help="fail if another number is seen")
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="what is not done by then is not run (default: {} for smoke, {} for full)".format(
+            *(int(seconds) for seconds in SUITE_SECONDS.values())
+        ),
+    )
     parser.add_argument("--list", action="store_true", help="print the checks and their limit")
     parser.add_argument("--run-one", help=argparse.SUPPRESS)
     parser.add_argument("--result-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", default="{}", help=argparse.SUPPRESS)
+    parser.add_argument("--on-cpu", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--probe-gpu", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--probe-library", nargs=2, help=argparse.SUPPRESS)
     return parser

@@ -102,6 +102,12 @@ def emit(event: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def say(line: str) -> None:
+    """A line of progress on stderr: it tells where a check was when it was killed."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
 def shorten(items: Iterable[str], limit: int = 10) -> str:
     """The first ``limit`` items, one a line, and how many were left out."""
     every = list(items)

@@ -11,11 +11,13 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable
 
+from ..cuda_libraries import KNOWN
 from ..declared import Declared, Library
 from ..library_probe import mapped_files
 from ..loader import open_in_clean_process, search
 from ..places import build_info, wheel_library_folders
 from ..protocol import Report
+from ..versions import numbers
 from .libraries import libraries_of
 
 # The driver's own come from the host, whatever the image declares.
@@ -79,6 +81,7 @@ def inspect(
                 f"{name} is loaded {len(paths)} times: {' and '.join(paths)}",
                 remedy="keep one CUDA source; look at LD_LIBRARY_PATH and LD_PRELOAD",
             )
+    _one_cuda([path for paths in loaded.values() for path in paths], report)
     for path in (path for paths in loaded.values() for path in paths):
         _inside(declared, path, report)
     first = {name: paths[0] for name, paths in sorted(loaded.items())}
@@ -88,6 +91,31 @@ def inspect(
     for library, found in answers:
         for path in loaded[family(library.soname)]:
             _found(declared, library, path, found, report)
+
+
+def cuda_majors(path: str) -> set[str]:
+    """The major versions of CUDA that have a library of this name; empty if the name does not tell."""
+    stem, _, version = os.path.basename(path).partition(".so.")
+    have = numbers(version)
+    return {
+        cuda.split(".")[0]
+        for row in KNOWN
+        for cuda, soname in row.sonames.items()
+        if have
+        and soname.split(".so")[0] == _HASH.sub("", stem)
+        and numbers(soname.partition(".so.")[2])[:1] == have[:1]
+    }
+
+
+def _one_cuda(paths: list[str], report: Report) -> None:
+    """There is a CUDA that has all of these libraries."""
+    told = {path: majors for path, majors in ((path, cuda_majors(path)) for path in paths) if majors}
+    if told and not set.intersection(*told.values()):
+        report.error(
+            "libraries of more than one CUDA are loaded",
+            "\n".join(f"{path}: CUDA {' or '.join(sorted(majors))}" for path, majors in sorted(told.items())),
+            "keep one CUDA source; look at LD_LIBRARY_PATH and for a package with a CUDA of its own",
+        )
 
 
 def _inside(declared: Declared, path: str, report: Report) -> None:

@@ -163,7 +163,7 @@ def judge_version(
     if row.name == "nccl" and declared.compiled_nccl_how == "loaded":
         _nccl_rule(declared.compiled_nccl, loaded, where, report)
     if row.name == "cudnn":
-        _cudnn_rule(declared.cudnn, declared.compiled_cudnn, loaded, where, report)
+        judge_cudnn(declared.cudnn, declared.compiled_cudnn, loaded, where, report)
 
 
 def _cuda_rule(tag: str, compiled: str, loaded: str, where: str, report: Report) -> None:
@@ -192,7 +192,7 @@ def _nccl_rule(compiled: str, loaded: str, where: str, report: Report) -> None:
         )
 
 
-def _cudnn_rule(tag: str, compiled: str, loaded: str, where: str, report: Report) -> None:
+def judge_cudnn(tag: str, compiled: str, loaded: str, where: str, report: Report) -> None:
     """TensorFlow's own rule: the major version equal, the minor one at least; patches are free.
 
     Anything else it refuses at the first convolution: 'Loaded runtime CuDNN library: ... but

@@ -8,9 +8,11 @@ from typing import Iterable
 
 from ..context import Context
 from ..declared import Declared
+from ..devices import capability
 from ..places import tensorflow_libraries
 from ..protocol import Report
-from ..versions import numbers
+from ..versions import numbers, text
+from ._wheel_kernels import nccl_unserved
 
 # NCCL keeps its version as text for its log. TensorFlow leaves the part after + unexpanded:
 # "NCCL version 2.16.5+cudaCUDA_MAJOR.CUDA_MINOR".
@@ -21,6 +23,7 @@ _LOCK = "rebuild the image from its lock; if the wheel is the right one, measure
 def check(context: Context, report: Report) -> None:
     """The NCCL that is linked into TensorFlow is the declared one."""
     inspect(context.declared, tensorflow_libraries(), report)
+    kernels(context.declared, capability(context), context.gpu.count, report)
 
 
 def inspect(declared: Declared, files: Iterable[str], report: Report) -> None:
@@ -54,6 +57,21 @@ def judge(declared: Declared, linked: list[str], report: Report) -> None:
     else:
         report.error(
             f"whether NCCL is linked or loaded is declared as {how!r}", remedy="run tfenv's own verify"
+        )
+
+
+def kernels(declared: Declared, gpu: tuple[int, ...], count: int, report: Report) -> None:
+    """Whether a linked NCCL has machine code for this GPU; it holds no PTX.
+
+    Args:
+        gpu: its compute capability, empty without one. count: how many there are.
+    """
+    report.facts["sass"] = list(declared.nccl_sass)
+    if nccl_unserved(declared, gpu):
+        (report.warning if count > 1 else report.info)(
+            f"the NCCL {declared.compiled_nccl} in TensorFlow has no code for compute capability {text(gpu)}",
+            f"machine code for {', '.join(declared.nccl_sass)}, no PTX",
+            "tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.HierarchicalCopyAllReduce())",
         )
 
 
