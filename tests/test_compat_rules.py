@@ -253,6 +253,21 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
         [Q(tensorflow="2.10", gpus=H100), Q(tensorflow="2.10", gpus=("RTX 4090",))],
         [Q(tensorflow="2.10", gpus=H100, cuda="11.8", cudnn="8.6"), Q(tensorflow="2.10", gpus=("A100",))],
     ),
+    "extra-cudnn-too-new": (
+        [
+            Q(tensorflow="2.20", gpus=V100, cuda_source="wheels"),
+            Q(tensorflow="2.20", gpus=P100, extra=("tensorflow[and-cuda]==2.20.0",)),
+            Q(tensorflow="2.20", gpus=V100, extra=("tensorflow[and-cuda]", "nvidia-cudnn-cu12~=9.10")),
+        ],
+        [
+            Q(tensorflow="2.20", gpus=("T4",), cuda_source="wheels"),
+            Q(tensorflow="2.20", gpus=V100, extra=("tensorflow[and-cuda]", "nvidia_cudnn_cu12<9.11")),
+            Q(tensorflow="2.20", gpus=V100, extra=("tensorflow[and-cuda]", "nvidia-cudnn-cu12==9.10.2.21")),
+            Q(tensorflow="2.19", gpus=V100, cuda_source="wheels"),  # its extra pins the cuDNN
+            Q(tensorflow="2.20", gpus=V100, by_tfenv=True),
+            Q(tensorflow="2.20", gpus=V100),
+        ],
+    ),
     "driver-older-than-gpu": (
         [Q(tensorflow="2.21", gpus=RTX_5090, driver="535.104")],
         [Q(tensorflow="2.21", gpus=RTX_5090, driver="580.65.06"), Q(tensorflow="2.21", gpus=RTX_5090)],
@@ -437,7 +452,11 @@ def _with_more() -> Known:
             "gast (!=0.5.0,!=0.5.1,!=0.5.2,<0.6,>=0.2.1)",
             "colorama (<1) ; platform_system == 'Windows'",
         )
-        return wanted if release == "2.15.1" else ()
+        extra = {
+            "2.19.1": ('nvidia-cudnn-cu12==9.3.0.75; extra == "and-cuda"',),
+            "2.20.0": ('nvidia-cudnn-cu12<10.0,>=9.3.0.75; extra == "and-cuda"',),
+        }
+        return wanted if release == "2.15.1" else extra.get(release, ())
 
     return Known(compiled=lookup, releases=(*FACTS, "2.16.3", "2.16.4"), today=KNOWN.today, requires=requires)
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from tfenv.factfiles import read
 from tfenv.versions import minor, order
 
+from . import kernels
 from .model import Finding
+from .pins import requirements
 from .rules import Rule
 from .subject import Subject, asks_for_wheels
+
+_ANY = SpecifierSet()
 
 
 def extra_unresolvable(of: Subject) -> Iterator[Finding]:
@@ -69,9 +74,29 @@ def wheels_not_on_loader_path(of: Subject) -> Iterator[Finding]:
             return
 
 
+def extra_too_new(of: Subject) -> Iterator[Finding]:
+    """The and-cuda extra leaves its cuDNN open, and the newest have no code for the GPU."""
+    if not of.facts or not of.gpu or not of.known or of.cudnn or of.query.by_tfenv or not _by_extra(of):
+        return
+    since = kernels.dropped_since("cudnn", of.facts.cudnn, of.gpu.capability)
+    capped = {canonicalize_name(one.name): one.specifier for one in requirements(of.query.extra)}
+    for wanted in requirements(of.known.requires(of.inherited_from or of.release)):
+        name = canonicalize_name(wanted.name)
+        if since and name.startswith("nvidia-cudnn-") and since in wanted.specifier & capped.get(name, _ANY):
+            yield Finding(
+                code="extra-cudnn-too-new",
+                severity="refuse",
+                message=f"tensorflow[and-cuda]=={of.release} asks for {name}{wanted.specifier}: the newest "
+                f"is installed, and from cuDNN {since} on it has no code for {of.gpu.in_words}",
+                remedy=f"add to the requirements: {name}<{since}",
+                source=kernels.source("cudnn"),
+            )
+
+
 EXTRA_RULES: tuple[Rule, ...] = (
     Rule("extra-unresolvable", extra_unresolvable),
     Rule("extra-missing", extra_missing),
+    Rule("extra-cudnn-too-new", extra_too_new),
     Rule("pip-cuda-libs-not-on-loader-path", wheels_not_on_loader_path),
 )
 

@@ -72,6 +72,14 @@ def library_lacks(library: Library, version: str, capability: str) -> Lack | Non
     return Lack(lowest=lowest, highest=highest, since=since)
 
 
+def dropped_since(library: Library, version: str, capability: str) -> str | None:
+    """From which version on a library of the major one of ``version`` has no more code for a GPU."""
+    since = None
+    for row, (lowest, _) in sorted(_of_major(library, version).items(), key=lambda item: order(item[0])):
+        since = (since or row) if order(capability) < order(lowest) else None
+    return since
+
+
 def could_run(facts: Compiled, capability: str) -> bool:
     """Whether a release runs on a GPU with the best of the libraries that serve it."""
     return (
