@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tfenv import report, verify, verify_elsewhere
+import small
+from tfenv import cli, report, verify, verify_elsewhere
 from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, UsageError
@@ -118,8 +119,8 @@ def test_nvidia_smi_is_found_in_nvidias_own_folder(monkeypatch: pytest.MonkeyPat
     (tmp_path / "bin/nvidia-smi").write_text("")
     monkeypatch.setattr(verify_elsewhere, "find_driver", lambda: Driver(folder=tmp_path))
     monkeypatch.setattr(verify_elsewhere, "run_command", lambda argv: Completed(0, argv[0], ""))
-    assert verify_elsewhere.nvidia_smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
-    assert verify_elsewhere.nvidia_smi(["other"]).stdout == "other"
+    assert verify_elsewhere._smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
+    assert verify_elsewhere._smi(["other"]).stdout == "other"
 
 
 PASS = Report(
@@ -178,3 +179,66 @@ def test_a_digest_is_given_in_full() -> None:
     assert whole_digest(DIGEST) == DIGEST
     with pytest.raises(UsageError, match="is not a digest"):
         whole_digest("sha256:ab")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> small.Place:
+    monkeypatch.setattr("tfenv.pipeline.declared", lambda cell, lock, image: {"cell": cell.name})
+    made = small.place(tmp_path, monkeypatch)
+    assert cli.run(["build", "--record", small.CELL]) == 0
+    return made
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    capsys.readouterr()
+    code = cli.run(["verify", small.CELL, "--json", *arguments])
+    out, err = capsys.readouterr()
+    return code, json.loads(out), err
+
+
+def test_verify_takes_lines_of_elsewhere(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+    path.write_text(lines(code=verify.pack()))
+    code, found, _ = told(capsys, "--lines", str(path), "--reports", str(tmp_path / "r"))
+    assert (code, found["verdict"]) == (0, "pass")
+    kept = report.read(Path(found["reports"]))
+    assert (kept.image, kept.digest) == (small.CELL, found["digest"]) and kept.host.gpus == ("H",)
+    code, found, _ = told(capsys, "--lines", str(path), "--digest", DIGEST)
+    assert (code, found["digest"]) == (0, DIGEST)
+
+
+def test_verify_of_an_unpacked_image(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root/usr").mkdir(parents=True)
+    (tmp_path / "root.json").write_text(json.dumps({"manifest": DIGEST, "config": {}}))
+    monkeypatch.setattr(
+        verify_elsewhere, "in_rootfs", lambda image, declared, **more: replace(PASS, image="x")
+    )
+    code, found, _ = told(capsys, "--rootfs", str(tmp_path / "root"))
+    assert (code, report.read(Path(found["reports"])).image) == (0, small.CELL)
+
+
+def test_verify_takes_a_former_pass_on_the_same_gpus_unless_told_again(
+    here: small.Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def check(cell: Any, lock: Any, image: Any, host: Any, **more: Any) -> tuple[Report, Path]:
+        ran.append(image.id)
+        suite_hash = verify.suite_hash(verify.pack(), "full", {"cell": cell.name})
+        found = replace(PASS, digest=image.id, suite_hash=suite_hash)
+        return found, report.write(found, host.store.root / "reports")
+
+    monkeypatch.setattr("tfenv.pipeline.check", check)
+    monkeypatch.setattr(verify_elsewhere, "gpu_here", lambda succeeds: True)
+    monkeypatch.setattr(verify_elsewhere, "_smi", lambda argv: Completed(0, "H, 580\nH, 580\n", ""))
+    assert told(capsys)[0] == 0 and len(ran) == 1
+    code, found, err = told(capsys)
+    assert (code, found["verdict"], len(ran)) == (0, "pass", 1) and "--again" in err
+    assert told(capsys, "--again")[0] == 0 and len(ran) == 2
+    assert told(capsys, "--gpus", "none")[0] == 0 and len(ran) == 3
+    monkeypatch.setattr(verify_elsewhere, "_smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
+    assert told(capsys)[0] == 0 and len(ran) == 4

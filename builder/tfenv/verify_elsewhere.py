@@ -7,23 +7,27 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tfenv import report, verify
+from tfenv import build, pipeline, report, verify
+from tfenv import digest as digests
 from tfenv.container import Ended
 from tfenv.engine import Completed, Engine, run_command
 from tfenv.errors import IntegrityError, UsageError
+from tfenv.model import Cell, Lock
 from tfenv.report import Check, Host, Report
-from tfenv.rootfs_run import Rootfs, Unpacked, find_driver
+from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
+from tfenv.runline import choose_gpus, gpu_here
+from tfenv.workspace import Workspace
 
 ROOTFS = "rootfs"  # in the place of the engine's version
 _STATUS = {"pass": 0, "fail": 1, "unverified": 3}
 
 
-def nvidia_smi(argv: list[str] | tuple[str, ...]) -> Completed:
+def _smi(argv: Sequence[str]) -> Completed:
     """Run a command of the driver, also where it is in NVIDIA's own folder and not on the path."""
     folder = find_driver().folder
     found = folder / "bin" / argv[0] if folder else None
@@ -48,7 +52,7 @@ def in_rootfs(
         image.digest,
         declared,
         digest=image.digest,
-        host=verify.host_facts(lambda argv: nvidia_smi(tuple(argv)), engine, gpus=gpus),
+        host=verify.host_facts(_smi, engine, gpus=gpus),
         start=Rootfs(image, keep=os.environ).container,
         suite=suite,
         gpus=gpus,
@@ -143,9 +147,75 @@ def former_pass(
     return max(found, key=lambda item: item[0].started, default=None)
 
 
-def named(made: Report, cell: str) -> Report:
-    """The report under the cell's name."""
-    return replace(made, image=cell)
+def former_of(
+    cell: Cell, lock: Lock, digest: str, folders: Iterable[Path], *, suite: verify.Suite, gpus: str
+) -> tuple[Report, Path] | None:
+    """The pass that this image, of the cell and its lock, has of this suite on this host's GPUs.
+
+    Args:
+        gpus: as of ``--gpus``.
+    """
+    wanted, _ = choose_gpus(gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
+    if wanted is None:
+        return None
+    host = verify.host_facts(_smi, Engine(), gpus=True)
+    suite_hash = verify.suite_hash(verify.pack(), suite, pipeline.declared(cell, lock, digest))
+    return former_pass(folders, digest, suite_hash, host.gpus, host.driver)
+
+
+def of_cell(
+    workspace: Workspace,
+    cell: Cell,
+    host: build.Host,
+    *,
+    suite: verify.Suite,
+    gpus: str,
+    rootfs: Path | None,
+    lines: Path | None,
+    digest: str = "",
+) -> Report:
+    """The verdict on the cell's image in ``rootfs``, or on what the suite printed into ``lines``.
+
+    Args:
+        digest: of the image in which the lines were printed; empty for the one that is recorded.
+
+    Raises:
+        UsageError: nobody says which image it was. NotReadyError: this host cannot run it.
+    """
+    lock = workspace.lock(cell)
+    if rootfs is not None:
+        image = read_unpacked(rootfs)
+        wanted, _ = choose_gpus(gpus, gpu_here(lambda argv: _smi(argv).returncode == 0))
+        declared = pipeline.declared(cell, lock, image.digest)
+
+        def tell(done: Check) -> None:
+            host.console.note(f"  {done.status:<8} {done.name}  {report.summary(done)}")
+
+        made = in_rootfs(image, declared, suite=suite, gpus=wanted is not None, on_check=tell)
+    else:
+        assert lines is not None
+        known = image_digest(workspace, cell, digest)
+        text = lines.read_text(encoding="utf-8", errors="replace")
+        started = round(lines.stat().st_mtime * 1000)
+        made = from_lines(text, pipeline.declared(cell, lock, known), known, started=started)
+    return replace(made, image=cell.name)
+
+
+def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:
+    """The digest that the user said, else the recorded one.
+
+    Raises:
+        UsageError: neither is known.
+    """
+    recorded = digests.read(workspace.folder(cell))
+    if said:
+        return whole_digest(said)
+    if recorded is None:
+        raise UsageError(
+            f"no digest is recorded for {cell.name}, so the lines cannot be of it",
+            remedy=f"run `tfenv build {cell.name} --record` first, or name the image's with --digest",
+        )
+    return recorded.manifest
 
 
 def whole_digest(text: str) -> str:

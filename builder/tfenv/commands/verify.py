@@ -21,21 +21,43 @@ from tfenv.model import Cell
     help="full also reads every installed file, and runs the longer checks.",
 )
 @gpus_option
+@click.option("--again", is_flag=True, help="Also if this image has passed on these GPUs with this driver.")
+@click.option(
+    "--rootfs",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Verify an unpacked image, where there is no Docker.",
+)
+@click.option(
+    "--lines",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Judge what the suite printed elsewhere, in the image of CELL's digest.",
+)
+@click.option("--digest", default="", help="With --lines: of the image there, if none is recorded.")
 @click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports.")
 @json_option
 def command(
-    cells: tuple[str, ...], every: bool, suite: str, gpus: str, reports: Path | None, as_json: bool
+    cells: tuple[str, ...],
+    every: bool,
+    suite: str,
+    gpus: str,
+    again: bool,
+    rootfs: Path | None,
+    lines: Path | None,
+    digest: str,
+    reports: Path | None,
+    as_json: bool,
 ) -> int:
     """Run the verification suite in built images.
 
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
-    from tfenv import images, pipeline
+    from tfenv import images, pipeline, verify_elsewhere
     from tfenv.build import Host
     from tfenv.console import Console
-    from tfenv.report import to_ctrf
+    from tfenv.report import Report, to_ctrf, write
     from tfenv.store import default_store
+    from tfenv.verify import Suite
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
@@ -43,18 +65,27 @@ def command(
         reports.mkdir(parents=True, exist_ok=True)  # before minutes of checks whose verdict it is to hold
     workspace = here_or_checkout(host.console.note)
 
-    def one(cell: Cell) -> int:
+    wanted: Suite = "full" if suite == "full" else "smoke"
+
+    def elsewhere(cell: Cell) -> tuple[Report, Path]:
+        made = verify_elsewhere.of_cell(
+            workspace, cell, host, suite=wanted, gpus=gpus, rootfs=rootfs, lines=lines, digest=digest
+        )
+        return made, write(made, reports or host.store.root / "reports")
+
+    def in_engine(cell: Cell) -> tuple[Report, Path]:
         image = images.find(workspace.image_names(cell), os.environ)
         lock = pipeline.lock_of(workspace, cell, image, host)
-        made, folder = pipeline.check(
-            cell,
-            lock,
-            image,
-            host,
-            suite="full" if suite == "full" else "smoke",
-            gpus=gpus,
-            reports=reports,
-        )
+        if not again:
+            folders = [reports or host.store.root / "reports", workspace.folder(cell) / "reports"]
+            former = verify_elsewhere.former_of(cell, lock, image.id, folders, suite=wanted, gpus=gpus)
+            if former:
+                host.console.note(f"{cell.name}: it has passed before; --again runs the suite again")
+                return former
+        return pipeline.check(cell, lock, image, host, suite=wanted, gpus=gpus, reports=reports)
+
+    def one(cell: Cell) -> int:
+        made, folder = elsewhere(cell) if rootfs or lines else in_engine(cell)
         data = {"cell": cell.name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
         text = f"{cell.name}: {made.words}\n  {made.digest}\n  reports: {folder}"
         emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)

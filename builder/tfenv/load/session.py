@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfenv import build, images, pipeline
-from tfenv.container import Spec
+from tfenv.container import Ended, Spec
 from tfenv.engine import run_command
 from tfenv.errors import TfenvError, UsageError
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
-from tfenv.verify_elsewhere import whole_digest
+from tfenv.verify_elsewhere import image_digest
 from tfenv.workspace import Workspace
 
 from .collect import events_of
@@ -98,16 +98,7 @@ def run_in(
 
 
 def _from_file(workspace: Workspace, cell: Cell, path: Path, said: str) -> Ran:
-    from tfenv import digest
-    from tfenv.container import Ended
-
-    recorded = digest.read(workspace.folder(cell))
-    known = whole_digest(said) if said else recorded.manifest if recorded else ""
-    if not known:
-        raise UsageError(
-            f"no digest is recorded for {cell.name}, so the lines cannot be of it",
-            remedy=f"run `tfenv build {cell.name} --record` first, or name the image's with --digest",
-        )
+    known = image_digest(workspace, cell, said)
     try:
         events = events_of(path.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
