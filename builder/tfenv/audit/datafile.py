@@ -67,6 +67,7 @@ def facts_text(kept: Mapping[str, Any]) -> str:
 
 def _audit(releases: Mapping[str, Any]) -> str:
     text = json.dumps({"format": FORMAT, "releases": releases}, indent=1, ensure_ascii=False) + "\n"
+    text = text.encode("utf-8", "replace").decode()  # an index may send half of a surrogate pair
     # What holds no brackets goes on one line; a line break is never part of a JSON string.
     return _INNERMOST.sub(lambda found: re.sub(r"\n *", " ", found[0]), text)
 

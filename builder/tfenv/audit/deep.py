@@ -58,6 +58,6 @@ def _library(elf: Elf, cudnn_major: str) -> dict[str, Any]:
         "nvidia_folders": sorted(set(folders)),
         "opens": handles,
         "nccl": versions,
-        "cudnn": compiled_with(elf, cudnn_major) if cudnn_major.isdigit() else "",
+        "cudnn": compiled_with(elf, cudnn_major) if re.fullmatch("[0-9]{1,3}", cudnn_major) else "",
         "fatbins": fatbins,
     }

@@ -6,7 +6,6 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from mmap import mmap
 
 from tfenv.errors import IntegrityError
@@ -14,6 +13,8 @@ from tfenv.errors import IntegrityError
 _NOTHING = 8  # SHT_NOBITS: has an address, but no bytes in the file
 _NEEDED, _STRTAB, _RPATH, _RUNPATH = 1, 5, 15, 29
 _TEXTS = (_NEEDED, _RPATH, _RUNPATH)
+# TensorFlow's libraries have some 40 sections and as many texts, of a few kilobytes at most.
+_MOST_SECTIONS, _MOST_TEXTS, _LONGEST = 1 << 12, 1 << 10, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Elf:
         self.data, self.name = data, name
         try:
             self.sections = tuple(self._read())
-        except (struct.error, ValueError, UnicodeDecodeError) as error:
+            self._dynamic = self._texts()
+        except (struct.error, ValueError, OverflowError) as error:
             raise IntegrityError(
                 f"{name} is no 64-bit ELF library, or it was cut off",
                 remedy="the wheel or the installation is damaged: fetch it again",
@@ -54,9 +56,9 @@ class Elf:
             raise ValueError
         (table,) = struct.unpack_from("<Q", data, 0x28)
         size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-        rows = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
-        if names >= count:
+        if names >= count or count > _MOST_SECTIONS:
             raise ValueError
+        rows = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
         strings = rows[names][4]
         for name, kind, _, address, offset, length in rows:
             if kind == _NOTHING:
@@ -66,7 +68,7 @@ class Elf:
             yield Section(self._string(strings + name), address, offset, length)
 
     def _string(self, offset: int) -> str:
-        end = self.data.find(b"\0", offset, offset + (1 << 20))
+        end = self.data.find(b"\0", offset, offset + _LONGEST)
         if end < 0:
             raise ValueError
         return self.data[offset:end].decode()
@@ -79,12 +81,15 @@ class Elf:
         """The section that a byte of the file is in."""
         return next((s for s in self.sections if s.name and s.offset <= offset < s.end), None)
 
-    @cached_property
-    def _dynamic(self) -> list[tuple[int, str]]:
+    def _texts(self) -> list[tuple[int, str]]:
         table = self.section(".dynamic")
         if table is None:
             return []
+        if table.size > 16 * _LONGEST:
+            raise ValueError
         entries = list(struct.iter_unpack("<QQ", self.data[table.offset : table.offset + (table.size & ~15)]))
+        if sum(t in _TEXTS for t, _ in entries) > _MOST_TEXTS:
+            raise ValueError
         address = dict(entries).get(_STRTAB, 0)
         # patchelf moves it: the section named .dynstr may be the old one.
         strings = next((s for s in self.sections if s.address <= address < s.address + s.size), None)

@@ -91,9 +91,13 @@ class _Entry:
         if self.flags & _LZ4:
             return unpack(self.payload, min(most, self.size))
         if self.flags & _ZSTD:
-            from zstandard import ZstdDecompressor
+            from zstandard import ZstdDecompressor, ZstdError
 
-            return ZstdDecompressor().decompressobj().decompress(self.payload)[:most]
+            # 128 kB of it may stand for gigabytes: no more than is wanted is unpacked.
+            try:
+                return bytes(ZstdDecompressor().stream_reader(self.payload).read(min(most, self.size)))
+            except ZstdError as error:
+                raise ValueError(str(error)) from error
         return self.payload[:most]
 
     def ptx(self) -> tuple[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SMALL_BLOCK = 1 << 15
 _LARGE_BLOCK = 1 << 23
 # The directory of a wheel of 25 000 members has 3 MB; a file that wants more at once is not one.
-_MOST_AT_ONCE = 1 << 26
+_MOST_AT_ONCE = 1 << 24
 _ATTEMPTS = 5
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 _TOTAL = re.compile(r"bytes (\d+)-(\d+)/(\d+)")

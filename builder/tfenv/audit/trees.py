@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import shutil
@@ -18,6 +19,22 @@ from tfenv.errors import IntegrityError, UsageError
 
 # The largest text that is read (cuda.h) has 1.1 MB.
 _MOST_TEXT = 1 << 23
+# The largest library so far has 1.2 GB.
+_MOST_LIBRARY = 1 << 32
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # all that wheels have
+
+
+#: What zipfile raises, or stumbles over, where a file is no sound zip file.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    IndexError,
+    OverflowError,
+    RuntimeError,
+)
 
 
 class Tree(Protocol):
@@ -47,7 +64,7 @@ class ZipTree:
         self.name, self.scratch = name, scratch
         with self._sound(""):
             self._zip = zipfile.ZipFile(file)
-            self._members = {info.filename: info for info in self._zip.infolist()}
+            self._members = {info.filename: info for info in self._zip.infolist() if info.filename}
 
     def sizes(self) -> dict[str, int]:
         """In the order in which they lie in the wheel, so that reading goes forward."""
@@ -59,15 +76,24 @@ class ZipTree:
         info = self._members[name]
         if info.file_size > _MOST_TEXT:
             raise self._damaged(name, f"its directory claims {info.file_size} bytes")
-        with self._sound(name):
-            return self._zip.read(info).decode("utf-8", "replace")
+        # With a limit: without one, all that lies there is unpacked before its length is compared.
+        with self._sound(name), self._zip.open(self._plain(info)) as member:
+            return member.read(max(info.file_size, 1)).decode("utf-8", "replace")
+
+    def _plain(self, info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+        if info.compress_type not in _METHODS:
+            raise self._damaged(info.filename, "it is packed in a way that wheels are not")
+        return info
 
     @contextmanager
     def mapped(self, name: str) -> Iterator[mmap.mmap]:
         """The member, unpacked to a file that has no name and is gone afterwards."""
+        info = self._members[name]
+        if info.file_size > _MOST_LIBRARY:
+            raise self._damaged(name, f"its directory claims {info.file_size} bytes")
         with tempfile.TemporaryFile(dir=self.scratch) as file:
             # zipfile checks the CRC when the last byte is read.
-            with self._sound(name), self._zip.open(self._members[name]) as member:
+            with self._sound(name), self._zip.open(self._plain(info)) as member:
                 shutil.copyfileobj(member, file, 1 << 22)
             file.flush()
             with _map(file, name) as data:
@@ -77,7 +103,11 @@ class ZipTree:
     def _sound(self, member: str) -> Iterator[None]:
         try:
             yield
-        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError) as error:
+        except _DAMAGED as error:
+            raise self._damaged(member, str(error)) from error
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # else: a place before the start of the file
+                raise
             raise self._damaged(member, str(error)) from error
 
     def _damaged(self, member: str, why: str) -> IntegrityError:

@@ -1,0 +1,164 @@
+"""Wheels, headers and libraries made to harm who reads them: refused, quickly, without much memory."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import random
+import re
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pytest
+from audit_fakes import elf, fatbin, library, ptx, wheel
+from tfenv.audit import datafile, deep
+from tfenv.audit.elf import Elf
+from tfenv.audit.fatbin import groups
+from tfenv.audit.headers import build_info, defines, dotted
+from tfenv.audit.trees import ZipTree
+from tfenv.errors import IntegrityError
+
+
+def tree(data: bytes) -> ZipTree:
+    return ZipTree(cast("IO[bytes]", io.BytesIO(data)), "a.whl")
+
+
+def one_member(packed: bytes, size: int, *, method: int = 8) -> bytes:
+    """A zip file whose directory says what we like."""
+    fixed = (0, 0, 0, 0, len(packed), size, 1, 0)
+    local = struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, method, *fixed[:3], *fixed[4:]) + b"a"
+    entry = struct.pack("<IHHHHHHIIIHH", 0x02014B50, 20, 20, 0, method, *fixed[:3], *fixed[4:])
+    entry += struct.pack("<HHHII", 0, 0, 0, 0, 0) + b"a"
+    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 1, 1, len(entry), len(local + packed), 0)
+    return local + packed + entry + end
+
+
+def opened(folder: Path, data: bytes) -> Elf:
+    path = folder / "lib.so"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        return Elf(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), "lib.so")
+
+
+# --- zip -------------------------------------------------------------------------------------------
+
+
+def test_a_bomb_whose_directory_claims_little_is_not_unpacked() -> None:
+    import tracemalloc
+
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = b"".join(packer.compress(bytes(1 << 22)) for _ in range(64)) + packer.flush()
+    tracemalloc.start()
+    try:
+        with pytest.raises(IntegrityError):
+            tree(one_member(packed, 100)).text("a")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_library_that_would_fill_the_disk_is_not_unpacked() -> None:
+    # More than four bytes can tell goes into an extra field; here the directory is told after the fact.
+    made = tree(one_member(b"\x03\0", 0))
+    made._members["a"].file_size = 1 << 50
+    with pytest.raises(IntegrityError, match="claims"), made.mapped("a"):
+        pass
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 93])
+def test_members_packed_as_no_wheel_is_are_refused(method: int) -> None:
+    with pytest.raises(IntegrityError, match="packed"):
+        tree(one_member(b"\xff" * 99, 99, method=method)).text("a")
+
+
+def test_damaged_zip_files_are_refused_and_nothing_else() -> None:
+    sound = wheel({"tensorflow/a": b"hello" * 100, "b": b"x" * 50})
+    for seed in range(400):
+        chance, data = random.Random(seed), bytearray(sound)
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(len(data))] = chance.choice([0, 255, chance.randrange(256)])
+        with contextlib.suppress(IntegrityError):
+            read = tree(bytes(data))
+            for name in read.sizes():
+                read.text(name)
+
+
+# --- small files -----------------------------------------------------------------------------------
+
+
+def test_blanks_in_a_header_take_no_time() -> None:
+    text = "#define A " + " " * 1_000_000 + "!\n#define B " + "x " * 500_000 + "!\n#define C 3 /* three */"
+    assert defines(text, re.compile("[A-C]")) == {"C": "3"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build_info = f(" + "-" * 60_000 + "1)",
+        "build_info = f(" + "1+" * 30_000 + "1)",
+        "a" + ".b" * 30_000 + " = f(1)",
+        "build_info = f([" + "1," * 1_000_000 + "])",
+    ],
+)
+def test_a_build_info_that_no_parser_survives(text: str) -> None:
+    with pytest.raises(IntegrityError, match="build_info"):
+        build_info(text)
+
+
+@pytest.mark.parametrize("number", ["12.x", "9" * 5000, "", "-12020", "\u0663\u0663\u0663\u0663\u0663"])
+def test_what_is_no_cuda_version(number: str) -> None:
+    with pytest.raises(IntegrityError, match="CUDA_VERSION"):
+        dotted(number)
+
+
+def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "facts.json"
+    entry: dict[str, Any] = {"wheels": [], "why": "\ud800"}
+    assert datafile.write(file, {"2.9.1": entry})
+    assert not datafile.write(file, {"2.9.1": entry})
+    assert datafile.load(file)["2.9.1"]["why"] == "?"
+
+
+# --- libraries -------------------------------------------------------------------------------------
+
+
+def test_a_zstandard_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    import zstandard
+
+    packer = zstandard.ZstdCompressor().compressobj()
+    packed = b"".join(packer.compress(bytes(1 << 22)) for _ in range(128)) + packer.flush()
+    with pytest.raises(ValueError, match=r"\.target"):
+        groups(opened(tmp_path, library(fatbin((1, 80, 0x8011, packed)))))
+
+
+def test_a_payload_that_is_no_zstandard(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="zstd"):
+        groups(opened(tmp_path, library(fatbin((1, 80, 0x8011, b"garbage!" * 9)))))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        elf({}, needed=("a" * 70_000,)),
+        elf({}, needed=("a",) * 2_000),
+        elf({f".{i}": b"" for i in range(5_000)}),
+    ],
+    ids=["a long name", "many names", "many sections"],
+)
+def test_a_library_of_more_than_any_library_has(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(IntegrityError, match="ELF"):
+        opened(tmp_path, data)
+
+
+def test_damaged_libraries_are_refused_and_nothing_else(tmp_path: Path) -> None:
+    sound = elf({".nv_fatbin": fatbin(ptx()), ".text": b"\x90" * 99}, needed=("libc.so.6",))
+    for seed in range(400):
+        chance, data = random.Random(seed), bytearray(sound)
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(len(data))] = chance.choice([0, 127, 255, chance.randrange(256)])
+        with contextlib.suppress(IntegrityError):
+            deep._library(opened(tmp_path, bytes(data)), "8")
