@@ -48,18 +48,18 @@ def judge(compiled: Lookup) -> Judge:
 
 
 def answer(verdict: Verdict, capability: str | None, driver: str | None) -> Answer:
-    """A verdict as the page says it: with anything to be said of what runs, it runs with a limit.
+    """A verdict as the page says it; what is worth knowing and limits nothing is said of the release.
 
     Args:
         capability, driver: those that were asked about. They stand for many, so *this GPU* and *this
             driver* are said instead.
     """
-    state: State = "refused"
-    if verdict.outcome == "unknown":
-        state = "unknown"
-    elif verdict.outcome != "refused":
-        state = "limited" if verdict.findings else "runs"
-    findings = [of for of in verdict.findings if state != "refused" or of.severity == "refuse"]
+    state: State = "limited" if verdict.outcome == "limit" else verdict.outcome
+    findings = [
+        of
+        for of in verdict.findings
+        if of.severity == "refuse" or (state != "refused" and of.severity != "warn")
+    ]
     return Answer(
         state=state,
         sentences=tuple(

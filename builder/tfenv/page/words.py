@@ -53,8 +53,8 @@ LEGEND: tuple[tuple[Sign, str], ...] = (
     ),
     (
         LIMITED,
-        "It works, but not fully: kernels are compiled at first use, several GPUs need another way to "
-        "talk to each other, or the libraries are newer than what it was compiled for. It says which.",
+        "It works, but not fully: kernels are compiled at first use, XLA cannot write for the GPU, or "
+        "several GPUs need another way to talk to each other. It says which.",
     ),
     (REFUSED, "It does not exist or does not run, with the reason."),
 )
