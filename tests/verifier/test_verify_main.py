@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 from tfenv_verify.checks import CHECKS, SUITES, Check
 from tfenv_verify.gpu import Gpu
-from tfenv_verify.main import SUITE_SECONDS, StoppedError, run_checks, run_in_time, seconds_at_most, select
+from tfenv_verify.main import (
+    SUITE_SECONDS,
+    Stop,
+    StoppedError,
+    run_checks,
+    run_in_time,
+    seconds_at_most,
+    select,
+)
 from tfenv_verify.protocol import UsageError, outcome, verdict
 from tfenv_verify.runner import Ended
 
@@ -238,3 +246,15 @@ def test_the_suite_writes_no_pyc(tmp_path: Path) -> None:
         check=False,
     )
     assert not list(copy.rglob("*.pyc"))
+
+
+def test_a_signal_between_two_checks_ends_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    stop = Stop()
+    assert stop.guard(lambda: {"status": "pass"}) == {"status": "pass"}
+    stop.handle()
+    with pytest.raises(StoppedError):
+        stop.guard(lambda: {"status": "pass"})
+    again = Stop()
+    with pytest.raises(StoppedError):
+        again.guard(lambda: again.handle() or {})

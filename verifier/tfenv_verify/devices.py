@@ -33,9 +33,10 @@ def take(tf: Any, context: Context, logical: int = 0) -> Devices:
     configuration = tf.config.LogicalDeviceConfiguration
     if context.on_cpu:
         cpu = tf.config.list_physical_devices("CPU")[0]
-        parts = [configuration() for _ in range(context.on_cpu)]
+        count = logical or context.on_cpu
+        parts = [configuration() for _ in range(count)]
         tf.config.set_logical_device_configuration(cpu, parts)
-        return Devices(tuple(f"/CPU:{n}" for n in range(context.on_cpu)), "CPU", logical > 0)
+        return Devices(tuple(f"/CPU:{n}" for n in range(count)), "CPU", logical > 0)
     gpus = tf.config.list_physical_devices("GPU")
     if logical and gpus:
         parts = [configuration(memory_limit=LOGICAL_MEGABYTES) for _ in range(logical)]

@@ -161,9 +161,32 @@ def run_in_time(
     return judge(check.name, ended, limit)
 
 
-def _stop(*_: Any) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise StoppedError("the suite was stopped by SIGTERM")
+class Stop:
+    """SIGTERM ends the check that runs, and no line that is being written: the verdict still comes."""
+
+    def __init__(self) -> None:
+        self._asked = self._running = False
+
+    def handle(self, *_: Any) -> None:
+        """What the signal does."""
+        self._asked = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if self._running:
+            raise StoppedError("the suite was stopped by SIGTERM")
+
+    def guard(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Run something that the signal may end.
+
+        Raises:
+            StoppedError: it came, now or before.
+        """
+        self._running = True
+        try:
+            if self._asked:
+                raise StoppedError("the suite was stopped by SIGTERM")
+            return run()
+        finally:
+            self._running = False
 
 
 def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: float) -> int:
@@ -199,9 +222,10 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: 
 
     def run(check: Check) -> dict[str, Any]:
         left = began + within - time.monotonic() if within else math.inf
-        return run_in_time(check, left, within, start)
+        return stop.guard(lambda: run_in_time(check, left, within, start))
 
-    signal.signal(signal.SIGTERM, _stop)
+    stop = Stop()
+    signal.signal(signal.SIGTERM, stop.handle)
     outcomes = run_checks(checks, state, run, emit, options.expect_gpus)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     result = verdict(outcomes, {check.name: check.accepted for check in checks})
