@@ -256,5 +256,10 @@ def test_a_signal_between_two_checks_ends_the_next_one(monkeypatch: pytest.Monke
     with pytest.raises(StoppedError):
         stop.guard(lambda: {"status": "pass"})
     again = Stop()
+
+    def run() -> dict[str, Any]:
+        again.handle()
+        return {}
+
     with pytest.raises(StoppedError):
-        again.guard(lambda: again.handle() or {})
+        again.guard(run)
