@@ -103,4 +103,6 @@ def test_what_is_known_of_a_capability() -> None:
     assert (volta.last_driver, hopper.last_driver) == ("580", "")
     assert hopper.target == "sm_90"
     assert gpus.near("RTX 5091")
+    assert gpus.near("5090") == ("RTX 5090",)
+    assert gpus.near("1080 Ti") == ("GTX 1080 Ti",)
     assert gpus.source().startswith("https://")

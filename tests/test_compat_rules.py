@@ -303,6 +303,15 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
             Q(tensorflow="2.15", gpus=H100, driver="535.104.05"),
         ],
     ),
+    "driver-branch-alone": (
+        [Q(tensorflow="2.15", driver="525"), Q(tensorflow="2.21", gpus=("RTX 5090",), driver="570")],
+        [
+            Q(tensorflow="2.15", driver="525.60.13"),
+            Q(tensorflow="2.15", driver="535"),
+            Q(tensorflow="2.15", driver="450"),
+            Q(driver="525"),
+        ],
+    ),
     "driver-not-judged": (
         [Q(tensorflow="2.20", cuda="14.0", driver="600.1")],
         [Q(tensorflow="2.20", cuda="12.5", driver="600.1"), Q(tensorflow="2.20", cuda="14.0")],
@@ -378,8 +387,15 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
         ],
     ),
     "excluded-by-metadata": (
-        [Q(tensorflow="2.15.1", extra=("gast==0.7.0",))],
         [
+            Q(tensorflow="2.15.1", extra=("gast==0.7.0",)),
+            Q(tensorflow="2.15.1", extra=("gast>=0.7",)),
+            Q(tensorflow="2.15.1", extra=("gast<0.1",)),
+        ],
+        [
+            Q(tensorflow="2.15.1", extra=("gast>=0.4",)),
+            Q(tensorflow="2.15.1", extra=("gast",)),
+            Q(tensorflow="2.15.1", extra=("gast>0.5.3,<3,!=0.5.3.1",)),
             Q(tensorflow="2.15.1", extra=("gast==0.5.4",)),
             Q(tensorflow="2.16.2", extra=("gast==0.7.0",)),
             Q(tensorflow="2.15.1", extra=("colorama==9.0",)),

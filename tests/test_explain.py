@@ -109,6 +109,46 @@ def test_the_nearest_cells_run_on_the_gpu_that_was_named() -> None:
     assert all(name.startswith(("2.21.0", "2.22.0rc0")) for name in told.nearest)
 
 
+def test_with_a_gpu_alone_the_best_cell_of_each_release_is_told() -> None:
+    told = answer(Query(gpus=("RTX 5090",), driver="570.124.06"), KNOWN, MATRIX)
+    assert [(choice.tag, choice.cell) for choice in told.choices] == [
+        ("2.22.0rc0", "2.22.0rc0-cu12.9-cudnn9.10-py3.13-debian12"),
+        ("2.21", "2.21.0-cu12.9-cudnn9.10-py3.13-debian12"),
+    ]
+    assert all("jit-at-first-use" in choice.limits for choice in told.choices)
+    assert told.again == "tfenv explain 2.22.0rc0 --gpu 'RTX 5090' --driver 570.124.06"
+
+
+def test_a_python_alone_chooses_too() -> None:
+    told = answer(Query(python="3.10"), KNOWN, MATRIX)
+    assert [choice.tag for choice in told.choices] == ["2.15-py3.10", "2.14"]
+    assert told.again == ""
+
+
+def test_what_no_cell_runs_with_is_refused() -> None:
+    told = answer(Query(python="3.14", gpus=("T4",)), KNOWN, MATRIX)
+    assert (told.verdict.outcome, told.choices) == ("refused", ())
+    assert told.verdict.findings[0].code == "no-cell"
+    assert told.verdict.findings[0].remedy.endswith("tfenv explain latest --gpu T4 --python 3.14")
+    dropped = answer(Query(gpus=("V100",), driver="590.44.01"), KNOWN, MATRIX)
+    assert [finding.code for finding in dropped.verdict.findings] == ["driver-drops-gpu"]
+
+
+def test_nearest_cells_that_want_another_driver_are_told_as_such() -> None:
+    told = answer(Query(tensorflow="2.18", gpus=("RTX 5090",), driver="535.104"), KNOWN, MATRIX)
+    assert told.other_driver
+    assert all(name.startswith(("2.21.0", "2.22.0rc0")) for name in told.nearest)
+    same = answer(Query(tensorflow="2.18", gpus=("RTX 5090",), driver="570.124.06"), KNOWN, MATRIX)
+    assert same.nearest and not same.other_driver
+
+
+def test_an_image_of_tensorflow_names_the_release() -> None:
+    told = answer(Query(base="tensorflow/tensorflow:2.15.0-gpu"), KNOWN, MATRIX)
+    assert told.asked.startswith("TensorFlow 2.15.0, on ")
+    assert told.nearest[0].startswith("2.15.1")
+    assert answer(Query(base="tensorflow/tensorflow:latest-gpu"), KNOWN, MATRIX).nearest == ()
+
+
 def test_a_base_of_the_matrix_is_no_image() -> None:
     told = answer(Query(tensorflow="2.15", python="3.9", base="ubuntu22.04"), KNOWN, MATRIX)
     assert [finding.code for finding in told.verdict.findings if finding.severity == "refuse"] == [
@@ -152,6 +192,24 @@ def test_why_not(tell: Tell) -> None:
     assert "nearest cells: 2.14.1-cu11.8-cudnn8.6-py3.10-debian12" in out
 
 
+def test_which_cell_for_a_gpu(tell: Tell) -> None:
+    out = tell("--gpu", "RTX 5090")[1]
+    assert "  2.21       2.21.0-cu12.9-cudnn9.10-py3.13-debian12  (jit-at-first-use, " in out
+    assert "what these limits mean: tfenv explain 2.22.0rc0 --gpu 'RTX 5090'\n" in out
+
+
+def test_a_driver_that_is_no_version_gets_an_example_of_one(tell: Tell) -> None:
+    assert "535.104.05" in tell("2.15", "--driver", "new")[2]
+
+
+def test_a_dockerfile_without_tensorflow_is_not_said_to_run(tell: Tell, tmp_path: Path) -> None:
+    code, out, _ = tell("--dockerfile", _file(tmp_path, "FROM debian:12\nRUN true\n"))
+    assert code == 0
+    assert "no TensorFlow is named, so there is nothing to judge" in out
+    code, out, _ = tell("--dockerfile", _file(tmp_path, "FROM tensorflow/tensorflow:2.15.0-gpu\n"))
+    assert (code, "TensorFlow 2.15.0" in out) == (3, True)
+
+
 def test_a_free_combination(tell: Tell) -> None:
     code, out, _ = tell("--tf", "2.18", "--cuda", "12.2", "--gpu", "RTX 5090", "--driver", "535.104")
     assert code == 1
@@ -167,6 +225,9 @@ def test_a_free_combination(tell: Tell) -> None:
         (("tfenv:2.15-cu12-py3.11",), 0),
         (("2.15.1-cu12.2-cudnn8.9-py3.11-debian12", "--gpu", "V100", "--driver", "580.65.06"), 0),
         (("2.15", "--gpu", "H100"), 0),  # with limits
+        (("--gpu", "RTX 5090"), 0),
+        (("--python", "3.15"), 1),
+        (("--gpu", "Banana 9"), 3),
         (("latest", "--gpu", "A100"), 0),
         (("2.15", "--gpu", "V100", "--driver", "590.44.01"), 1),
         (("2.30",), 1),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tfenv import nvidia_images
 from tfenv.compat.model import Finding, Query, Verdict
 from tfenv.compat.subject import Known
 from tfenv.compat.table import judge
@@ -15,6 +16,20 @@ if TYPE_CHECKING:
     from tfenv.model import Cell, Matrix
 
 _SHOWN = 4
+NOTHING = "nothing that is known"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A cell that runs where no release was named, with what limits it there.
+
+    Args:
+        tag: its shortest name; limits: codes of findings such as ``jit-at-first-use``.
+    """
+
+    cell: str
+    tag: str
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +39,23 @@ class Answer:
     Args:
         asked: the question in words; cell: the cell that is meant, empty if none is.
         nearest: the names of cells that exist and come nearest.
+        other_driver: the nearest cells run with another driver only than the one that was named.
+        choices: where no release was named: the best cell of each release that runs, newest first.
+        again: the command that tells more of the first one that has a limit.
     """
 
     asked: str
     verdict: Verdict
     cell: str = ""
     nearest: tuple[str, ...] = ()
+    other_driver: bool = False
+    choices: tuple[Choice, ...] = ()
+    again: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as data for JSON."""
-        return {"asked": self.asked, "cell": self.cell, "nearest": self.nearest, **self.verdict.as_dict()}
+        own = {key: value for key, value in asdict(self).items() if key != "verdict"}
+        return {**own, **self.verdict.as_dict()}
 
 
 def answer(query: Query, known: Known, matrix: Matrix | None = None, also: Iterable[Finding] = ()) -> Answer:
@@ -55,13 +77,18 @@ def answer(query: Query, known: Known, matrix: Matrix | None = None, also: Itera
             allow_prerelease=True,
         )
         verdict = judge(of_cell, known, also)
-        shown = () if verdict.outcome in ("runs", "limit") else _nearest(query, matrix, known, without=cell)
-        return Answer(asked=in_words(of_cell), verdict=verdict, cell=cell.name, nearest=shown)
+        told = Answer(asked=in_words(of_cell), verdict=verdict, cell=cell.name)
+        return (
+            told if verdict.outcome in ("runs", "limit") else _with_nearest(told, query, matrix, known, cell)
+        )
+    if query.base and not query.tensorflow:
+        query = replace(query, tensorflow=nvidia_images.parse(query.base).tensorflow)
     own = (*also, *_refusals(query, matrix)) if matrix else tuple(also)
     asked = replace(query, base="") if matrix and _is_own_base(query.base, matrix) else query
-    verdict = judge(asked, known, own)
-    nearest = _nearest(query, matrix, known) if query.tensorflow or query.python else ()
-    return Answer(asked=in_words(query), verdict=verdict, nearest=nearest)
+    told = Answer(asked=in_words(query), verdict=judge(asked, known, own))
+    if matrix and _asks_which(query):
+        return _with_choices(told, query, matrix, known, own)
+    return _with_nearest(told, query, matrix, known) if query.tensorflow or query.python else told
 
 
 def in_words(query: Query) -> str:
@@ -78,7 +105,7 @@ def in_words(query: Query) -> str:
         ("", " and ".join(query.gpus)),
         ("driver ", query.driver),
     )
-    return ", ".join(head + value for head, value in parts if value) or "nothing that is known"
+    return ", ".join(head + value for head, value in parts if value) or NOTHING
 
 
 def _meant(query: Query, matrix: Matrix) -> Cell | None:
@@ -102,6 +129,60 @@ def _fits(query: Query, cell: Cell) -> bool:
 def _is_release(asked: str, release: str) -> bool:
     """Whether a release is meant: by its full name, or a final one by its minor release."""
     return asked == release or (asked == minor(release) and is_final(release))
+
+
+def _asks_which(query: Query) -> bool:
+    """Whether a GPU, a driver or a Python is named, and the release is what is asked for."""
+    return bool(query.gpus or query.driver or query.python) and not (
+        query.tensorflow or query.extra or query.platform or query.cuda_source or query.python_source
+    )
+
+
+def _with_choices(
+    told: Answer, query: Query, matrix: Matrix, known: Known, own: tuple[Finding, ...]
+) -> Answer:
+    """The answer with the cells that run; refused where there is none, unless it cannot be told."""
+    if told.verdict.outcome in ("refused", "unknown"):
+        return told
+    choices = _choices(query, matrix, known)
+    if choices:
+        limited = next((choice.tag for choice in choices if choice.limits), "")
+        return replace(told, choices=choices, again=again(query, limited) if limited else "")
+    none = Finding(
+        code="no-cell",
+        severity="refuse",
+        message=f"no cell of matrix.yaml runs with {told.asked}",
+        remedy=f"ask for one, to see why: {again(query, 'latest')}",
+    )
+    return replace(told, verdict=judge(query, known, (*own, none)))
+
+
+def _choices(query: Query, matrix: Matrix, known: Known) -> tuple[Choice, ...]:
+    """The best cell of each release that runs, newest first."""
+    from tfenv.tags import all_aliases
+
+    names = all_aliases(matrix)
+    found: dict[str, Choice] = {}
+    for cell in sorted(matrix.cells, key=_rank, reverse=True):
+        release = cell.row.tensorflow
+        if release in found or not _fits(replace(query, tensorflow=release), cell):
+            continue
+        verdict = judge(_question(cell, query), known)
+        if verdict.outcome in ("runs", "limit"):
+            limits = dict.fromkeys(one.code for one in verdict.findings if one.severity == "limit")
+            found[release] = Choice(cell=cell.name, tag=min(names[cell.name], key=len), limits=tuple(limits))
+    return tuple(found.values())
+
+
+def _with_nearest(
+    told: Answer, query: Query, matrix: Matrix | None, known: Known, without: Cell | None = None
+) -> Answer:
+    """The answer with the nearest cells: those that run, else those that would with another driver."""
+    nearest = _nearest(query, matrix, known, without)
+    if nearest or not query.driver or not query.gpus:
+        return replace(told, nearest=nearest)
+    others = _nearest(replace(query, driver=""), matrix, known, without)
+    return replace(told, nearest=others, other_driver=bool(others))
 
 
 def _rank(cell: Cell) -> Any:
@@ -179,7 +260,23 @@ def _nearest(
 
 
 def _runs(cell: Cell, query: Query, known: Known) -> bool:
-    asked = Query(
+    return judge(_question(cell, query), known).outcome in ("runs", "limit")
+
+
+def again(query: Query, name: str) -> str:
+    """The command that asks the same of a cell, as it has to be typed."""
+    import shlex
+
+    options = [*(("--gpu", gpu) for gpu in query.gpus), ("--driver", query.driver)]
+    if name == "latest":
+        options += [("--python", query.python), ("--base", query.base)]
+    asked = [word for option, value in options if value for word in (option, value)]
+    return shlex.join(["tfenv", "explain", name, *asked])
+
+
+def _question(cell: Cell, query: Query) -> Query:
+    """Whether a cell runs with what a question says of GPU and driver."""
+    return Query(
         tensorflow=cell.row.tensorflow,
         cuda=cell.cuda_set.cuda,
         cudnn=cell.cuda_set.cudnn,
@@ -188,7 +285,6 @@ def _runs(cell: Cell, query: Query, known: Known) -> bool:
         by_tfenv=True,
         allow_prerelease=True,
     )
-    return judge(asked, known).outcome in ("runs", "limit")
 
 
 def _rank_numbers(cell: Cell) -> tuple[int, ...]:

@@ -51,6 +51,8 @@ _TAKEN_OFF = re.compile(
     r"|server|workstation|founders|max q|with|design|pcie|pci|sxm\d?|hbm\d?e?|nvl|mig.*|\d+ ?gb|\d+ ?g"
     r"|\d+[qcab]|superchip|dgx(?! spark)|hgx)\b"
 )
+#: What people leave out when they say only a number.
+_SERIES = ("rtx", "gtx", "gt", "quadro", "quadro rtx", "rtx pro")
 _CAPABILITY = re.compile(
     r"(?:sm|compute)[_ -]?(?P<packed>\d{2,3})[af]?"
     r"|(?:cc|compute capability|capability)?\s*(?P<dotted>\d{1,2}\.\d)"
@@ -84,7 +86,10 @@ def near(name: str) -> tuple[str, ...]:
     """Known names that look like an unknown one."""
     import difflib
 
-    return tuple(difflib.get_close_matches(_bare(name), list(_names()), n=4, cutoff=0.6))
+    bare = _bare(name)
+    numbered = [known for known in (f"{series} {bare}" for series in _SERIES) if known in _names()]
+    alike = numbered or difflib.get_close_matches(bare, list(_names()), n=4, cutoff=0.6)
+    return tuple(map(_display, alike))
 
 
 def all_capabilities() -> tuple[tuple[Gpu, tuple[str, ...]], ...]:
@@ -123,9 +128,12 @@ def _bare(name: str) -> str:
 
 
 def _display(name: str) -> str:
-    """``rtx 4070 ti super`` -> ``RTX 4070 Ti Super``."""
+    """``rtx 4070 ti super`` -> ``RTX 4070 Ti Super``, ``gb200`` -> ``GB200``."""
     return " ".join(
-        word.capitalize() if len(word) > 4 or word in ("ada", "ti") else word.upper() for word in name.split()
+        word.upper()
+        if re.search(r"\d", word) or (len(word) <= 4 and word not in ("ada", "ti", "xp"))
+        else word.capitalize()
+        for word in name.split()
     )
 
 

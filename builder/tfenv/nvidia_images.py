@@ -65,6 +65,12 @@ class Image:
         return "no" if self.repository in _OFFICIAL else "unknown"
 
     @property
+    def tensorflow(self) -> str:
+        """The release in one of TensorFlow's own images; empty where its name does not say."""
+        found = re.match(r"\d+\.\d+\.\d+", self.tag) if self.repository == "tensorflow/tensorflow" else None
+        return found[0] if found else ""
+
+    @property
     def sets_nvidia_variables(self) -> Brings:
         """Whether NVIDIA_VISIBLE_DEVICES and the like are set in it."""
         if self.is_nvidia_cuda or self.brings_cuda == "yes":

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from tfenv.explaining import Answer
     from tfenv.model import Matrix
 
+#: Parts of a question that are versions: their name, and how one looks.
+_VERSIONS = {
+    "tensorflow": ("TensorFlow", "2.18 or 2.18.1"),
+    "python": ("Python", "3.11"),
+    "cuda": ("CUDA", "12.2"),
+    "cudnn": ("cuDNN", "8.9"),
+    "driver": ("the driver", "535.104.05, or its branch, 535: nvidia-smi tells it"),
+}
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -32,14 +40,24 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--cuda-source", type=click.Choice(["base", "wheels", "pip"]), help="Where CUDA's libraries come from."
 )
 @click.option("--platform", help="e.g. linux/amd64.")
-@click.option("--gpu", "gpus", multiple=True, help="A GPU's name or compute capability; may be repeated.")
-@click.option("--driver", help="Version of the host's NVIDIA driver.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    help="A GPU's name or compute capability, e.g. 'RTX 5090' or 12.0; may be repeated.",
+)
+@click.option("--driver", help="Version of the host's NVIDIA driver, or its branch, e.g. 535.")
 @click.option("--pre", is_flag=True, help="A release candidate is meant.")
 @click.option(
     "--requirements", "requirements_file", type=_FILE, help="A requirement list, or a resolver's message."
 )
 @click.option("--dockerfile", "dockerfile", type=_FILE, help="A Dockerfile.")
-@click.option("--matrix", "cells_file", type=_FILE, help="A list of cells: YAML with 'cells:'.")
+@click.option(
+    "--matrix",
+    "cells_file",
+    type=_FILE,
+    help="A list of cells of others, not tfenv's own: YAML with 'cells:'.",
+)
 @click.option(
     "--strict", is_flag=True, help="Fail (1) also on what should be changed in a file, though it may run."
 )
@@ -56,7 +74,8 @@ def command(
     """Say whether a combination runs, why not, and which cells come nearest.
 
     NAME is a cell, or part of its name: 2.14, 2.15-cu12. Any free combination can be asked by options,
-    and files of others can be judged. What is not known is said to be unknown.
+    and files of others can be judged. With a GPU, a driver or a Python alone, it lists the cells that run.
+    What is not known is said to be unknown.
 
     Exit codes: 0 it would run (limits are told), 1 refused, 2 usage, 3 unknown.
     """
@@ -124,7 +143,10 @@ def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Mat
         if given.get("tensorflow") == "latest":
             given["tensorflow"] = _latest(matrix)
     if not given and not from_file:
-        raise _usage("nothing is asked", "type e.g.: tfenv explain 2.14 --python 3.11")
+        raise _usage(
+            "nothing is asked",
+            "type e.g.: tfenv explain 2.14 --python 3.11, or: tfenv explain --gpu 'RTX 5090'",
+        )
     given["gpus"] = tuple(given.get("gpus", ()))
     return Query(**given, allow_prerelease=allow)
 
@@ -149,12 +171,12 @@ def _check(query: Query) -> None:
 
     from tfenv.versions import order
 
-    for what in ("tensorflow", "python", "cuda", "cudnn", "driver"):
+    for what, (name, example) in _VERSIONS.items():
         value = getattr(query, what)
         try:
             order(value or "0")
         except InvalidVersion as error:
-            raise _usage(f"'{value}' is no version of {what}", "give a version such as 12.2") from error
+            raise _usage(f"'{value}' is no version of {name}", f"give a version such as {example}") from error
 
 
 def _matrix(console: Console) -> Matrix | None:
@@ -180,8 +202,12 @@ def _with_lines(told: Answer, dockerfile: Path) -> Answer:
 
 
 def _text(told: Answer) -> str:
+    from tfenv.explaining import NOTHING
+
     words = {"runs": "runs", "limit": "runs, with limits", "refused": "refused", "unknown": "cannot tell"}
     told_of = words[told.verdict.outcome]
+    if told.asked == NOTHING and told.verdict.outcome == "runs":
+        told_of = "no TensorFlow is named, so there is nothing to judge"
     if told.verdict.gravest == "lint":
         told_of += ", and should be changed all the same"
     lines = [f"{told.cell or told.asked}: {told_of}"]
@@ -195,7 +221,16 @@ def _text(told: Answer) -> str:
         if finding.source:
             lines.append(f"    known from: {finding.source}")
     if told.nearest:
-        lines.append(f"  nearest cells: {', '.join(told.nearest)}")
+        which = "nearest cells, with another driver" if told.other_driver else "nearest cells"
+        lines.append(f"  {which}: {', '.join(told.nearest)}")
+    if told.choices:
+        lines.append("  the best cell of each release that runs there, newest first, with its limits:")
+        wide = max(len(choice.tag) for choice in told.choices)
+        for choice in told.choices:
+            limits = f"  ({', '.join(choice.limits)})" if choice.limits else ""
+            lines.append(f"    {choice.tag:<{wide}}  {choice.cell}{limits}")
+        if told.again:
+            lines.append(f"  what these limits mean: {told.again}")
     return "\n".join(lines)
 
 

@@ -49,7 +49,8 @@ def base_unknown(of: Subject) -> Iterator[Finding]:
         code="base-unknown",
         severity="unknown",
         message=f"which CUDA and cuDNN {of.image.name} holds is not known",
-        remedy="say so with --cuda and --cudnn, or measure it: tfenv facts audit reads an installed image",
+        remedy="say so with --cuda and --cudnn, or read it from the unpacked image: "
+        "tfenv facts audit --installed FOLDER",
     )
 
 

@@ -18,7 +18,7 @@ from .subject import Subject
 def older_than_gpu(of: Subject) -> Iterator[Finding]:
     """The driver is of before the GPU."""
     if of.gpu and of.query.driver and of.gpu.first_driver:
-        if order(of.query.driver) >= order(of.gpu.first_driver):
+        if not _older(of.query.driver, of.gpu.first_driver):
             return
         yield Finding(
             code="driver-older-than-gpu",
@@ -49,7 +49,7 @@ def drops_gpu(of: Subject) -> Iterator[Finding]:
 def too_old(of: Subject) -> Iterator[Finding]:
     """The driver is older than the libraries need."""
     floor = _floor(of)
-    if floor and floor.since == "0" and order(of.query.driver) < order(floor.driver):
+    if floor and floor.since == "0" and _older(of.query.driver, floor.driver):
         yield _too_old(
             of, floor, "driver-too-old", f"CUDA {major(of.libraries[0])} needs {floor.driver} or newer"
         )
@@ -58,13 +58,29 @@ def too_old(of: Subject) -> Iterator[Finding]:
 def too_old_for_ptx(of: Subject) -> Iterator[Finding]:
     """The driver cannot compile the PTX that the GPU depends on."""
     floor = _floor(of)
-    if of.gpu and floor and floor.since != "0" and order(of.query.driver) < order(floor.driver):
+    if of.gpu and floor and floor.since != "0" and _older(of.query.driver, floor.driver):
         yield _too_old(
             of,
             floor,
             "driver-too-old-for-ptx",
             f"{of.gpu.in_words} has to have PTX compiled, for which the driver must be {floor.driver} or "
             f"newer ({floor.why}; older ones: CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
+        )
+
+
+def branch_alone(of: Subject) -> Iterator[Finding]:
+    """Only the branch of the driver was named, and its first versions will not do."""
+    driver, floor = of.query.driver, _floor(of)
+    needed = max(
+        (floor.driver if floor else "", (of.gpu.first_driver if of.gpu else "") or ""),
+        key=lambda version: order(version or "0"),
+    )
+    if driver.isdecimal() and needed and major(needed) == driver and order(driver) < order(needed):
+        yield Finding(
+            code="driver-branch-alone",
+            severity="limit",
+            message=f"of driver branch {driver}, it must be {needed} or newer",
+            remedy="see which it is: nvidia-smi --query-gpu=driver_version --format=csv",
         )
 
 
@@ -103,6 +119,7 @@ DRIVER_RULES: tuple[Rule, ...] = (
     Rule("driver-drops-gpu", drops_gpu),
     Rule("driver-too-old", too_old),
     Rule("driver-too-old-for-ptx", too_old_for_ptx),
+    Rule("driver-branch-alone", branch_alone),
     Rule("driver-not-judged", not_judged),
     Rule("driver-branch-ended", branch_ended),
 )
@@ -129,13 +146,21 @@ def _too_old(of: Subject, floor: Floor, code: str, why: str) -> Finding:
     image = of.image
     inside = bool(image and image.is_nvidia_cuda and image.cuda and order(image.cuda) >= order(floor.cuda))
     said = f"the driver {of.query.driver} is too old: {why}"
-    remedy = f"install the driver {floor.driver} or newer on the host"
+    needed = max((floor.driver, (of.gpu.first_driver if of.gpu else "") or "0"), key=order)
+    remedy = f"install the driver {needed} or newer on the host"
     if may and inside:
         message = f"{said}, unless the {package} of the base lifts it, as it can with data-centre GPUs"
         return Finding(code=code, severity="limit", message=message, remedy=remedy, source=source)
     if may or not of.gpu:
         remedy += f"; with data-centre GPUs only, the package {package} (or newer) in the image is a way out"
     return Finding(code=code, severity="refuse", message=said, remedy=remedy, source=source)
+
+
+def _older(driver: str, needed: str) -> bool:
+    """Whether a driver is older; of one that is named by its branch alone, the newest is meant."""
+    if driver.isdecimal() and major(needed) == driver:
+        return False
+    return order(driver) < order(needed)
 
 
 def _branch(driver: str) -> int:

@@ -24,8 +24,10 @@ def gpu_unknown(of: Subject) -> Iterator[Finding]:
     else:
         message = f"the GPU '{of.gpu_name}' is not known, so nothing is said about it"
         near = gpus.near(of.gpu_name)
-        remedy = "give its compute capability: nvidia-smi --query-gpu=compute_cap --format=csv"
-        remedy += f"; names that look like it: {', '.join(near)}" if near else ""
+        remedy = f"known names that look like it: {', '.join(near)}; or " if near else ""
+        remedy += (
+            "give its compute capability, e.g. --gpu 8.6: nvidia-smi --query-gpu=compute_cap --format=csv"
+        )
     yield Finding(
         code="gpu-unknown", severity="unknown", message=message, remedy=remedy, source=gpus.source()
     )

@@ -70,18 +70,29 @@ def conflict(of: Subject) -> Iterator[Finding]:
 
 
 def excluded_by_metadata(of: Subject) -> Iterator[Finding]:
-    """A pinned package that the wheel's own metadata excludes, and that no other rule speaks of."""
+    """A package, pinned or bounded, that the wheel's metadata excludes and no other rule speaks of."""
     if not of.known or not of.release:
         return
     pinned = pins(of.query.extra)
     told = {row["package"] for row in read("packages")["pins"] if _holds(row["tensorflow"], of.release)}
+    ranges = {canonicalize_name(one.name): one.specifier for one in requirements(of.query.extra)}
     here = {"extra": "", **_LINUX, "python_version": minor(of.query.python or "3")}
     for wanted in requirements(of.known.requires(of.inherited_from or of.release)):
         name = canonicalize_name(wanted.name)
         version = pinned.get(name)
-        if not version or name in told or (wanted.marker and not wanted.marker.evaluate(here)):
+        if wanted.marker and not wanted.marker.evaluate(here):
             continue
-        if not wanted.specifier.contains(version, prereleases=True):
+        asked = ranges.get(name)
+        if not version and asked and not _meet(asked, wanted.specifier):
+            yield Finding(
+                code="excluded-by-metadata",
+                severity="refuse",
+                message=f"TensorFlow {of.release} asks for {name}{wanted.specifier}, and {name}{asked} is "
+                "listed: no version is both",
+                remedy=f"{name}{wanted.specifier}",
+                source="Requires-Dist of the release's wheels",
+            )
+        if version and name not in told and not wanted.specifier.contains(version, prereleases=True):
             yield Finding(
                 code="excluded-by-metadata",
                 severity="refuse",
@@ -205,6 +216,14 @@ PACKAGE_RULES: tuple[Rule, ...] = (
     Rule("nccl-not-installed", nccl_from_outside),
     Rule("legacy-keras-var-without-package", legacy_keras),
 )
+
+
+def _meet(one: SpecifierSet, other: SpecifierSet) -> bool:
+    """Whether a version can be in both ranges: if so, there is one at a bound, or just above it."""
+    bounds = [spec.version.removesuffix(".*") for spec in (*one, *other)]
+    tried = ["0", *bounds, *(f"{bound}.1" for bound in bounds)]
+    both = one & other
+    return any(both.contains(version, prereleases=True) for version in tried)
 
 
 def _holds(specifier: str, release: str) -> bool:

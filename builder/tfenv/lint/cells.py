@@ -43,7 +43,8 @@ def read_cells(text: str) -> tuple[tuple[Query, tuple[Finding, ...]], ...]:
     if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
         raise UsageError(
             "the list of cells has no 'cells:' with one entry a cell",
-            remedy="write: cells: [{tensorflow: '2.15.1', python: '3.11', base: IMAGE}]",
+            remedy="write: cells: [{tensorflow: '2.15.1', python: '3.11', base: IMAGE}]; "
+            "tfenv's own matrix.yaml is checked by: tfenv list --refused",
         )
     shared = (
         {key: value for key, value in data.items() if key != "cells"} if isinstance(data, Mapping) else {}

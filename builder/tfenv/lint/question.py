@@ -45,8 +45,8 @@ def _query(stage: Stage) -> Query:
     asked = tuple(text for pip in pips(stage) for text in pip.asked)
     base = stage.image.name if stage.image else ""
     if not names(asked) & set(TENSORFLOW):
-        floats = bool(stage.image and stage.image.is_floating)
-        return Query(base=base if floats else "")
+        counts = bool(stage.image and (stage.image.is_floating or stage.image.tensorflow))
+        return Query(base=base if counts else "")
     env = dict(stage.env)
     if any("ld.so.conf" in i.text + i.body for i in stage.instructions):
         env.setdefault("LD_LIBRARY_PATH", "nvidia/*/lib by ld.so.conf")
