@@ -432,6 +432,10 @@ def test_show(capsys: Any) -> None:
     assert cli.run(["facts", "show", "2.15.1", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["tensorflow"], shown["cuda"]) == ("2.15.1", "12.2")
+    assert cli.run(["facts", "show", "2.15"]) == 0
+    newest = capsys.readouterr().out
+    assert newest.startswith("tensorflow 2.15.1\n")
+    assert "  nccl: version 2.16.5, linked, machine code for 5.0, " in newest
     assert cli.run(["facts", "show"]) == 0
     table = capsys.readouterr().out
     assert cli.run(["facts"]) == 0

@@ -170,7 +170,11 @@ def test_an_unknown_release_says_what_is_known() -> None:
     with pytest.raises(UsageError) as caught:
         facts.compiled("2.98.0")
     assert "2.98.0" in caught.value.message
-    assert "2.15.1" in caught.value.remedy
+    assert "from 2.4.0 to" in caught.value.remedy
+    with pytest.raises(UsageError, match=r"2\.15\.9") as caught:
+        facts.compiled("2.15.9")
+    assert "2.15.0, 2.15.0.post1, 2.15.1, or" in caught.value.remedy
+    assert "2.14" not in caught.value.remedy
 
 
 # --- drivers ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import factfiles
 from .errors import UsageError
-from .versions import major, order
+from .versions import major, minor, order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +148,19 @@ def entry(tensorflow: str) -> dict[str, Any]:
     if found is None:
         raise UsageError(
             f"what TensorFlow {tensorflow} was compiled for is not known",
-            remedy=f"use one of {', '.join(releases())}, or read it from its wheels: "
-            f"tfenv facts audit --deep {tensorflow}",
+            remedy=f"{_use(tensorflow)}, or read it from its wheels: tfenv facts audit --deep {tensorflow}",
         )
     return dict(found)
+
+
+def _use(tensorflow: str) -> str:
+    """The releases of the same minor release; where there is none, from which to which there are facts."""
+    known = releases()
+    head = ".".join(tensorflow.split(".")[:2])
+    same = [release for release in known if minor(release) == head]
+    return (
+        f"use one of {', '.join(same)}" if same else f"use one from {known[0]} to {known[-1]} (tfenv facts)"
+    )
 
 
 def requires(tensorflow: str) -> tuple[str, ...]:

@@ -6,14 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfenv import facts
+from tfenv.versions import is_final, minor
+
+#: What the keys of the file mean to those who read it.
+_WORDS = {
+    "sass": "sass (machine code for compute capabilities)",
+    "ptx": "ptx (compiled by the driver at first use)",
+    "opens": "opens (libraries, by soname)",
+    "from": "from compute capability",
+    "isa": "PTX",
+    "what": "for",
+    "how": "",
+    "until": "up to compute capability",
+}
 
 
 def one(release: str) -> tuple[dict[str, Any], str]:
     """A release's facts with their sources: as data and as text.
 
+    Args:
+        release: ``2.15.1``, or ``2.15`` for the newest final release of it that is known.
+
     Raises:
         UsageError: nothing is known of that release.
     """
+    finals = [known for known in facts.releases() if is_final(known) and minor(known) == release]
+    release = finals[-1] if finals else release
     facts.compiled(release)
     entry = facts.entry(release)
     return {"tensorflow": release, **entry}, "\n".join(lines(release, entry))
@@ -23,7 +41,7 @@ def lines(release: str, entry: Mapping[str, Any]) -> list[str]:
     """A release's facts for people, each with its source below."""
     found = [f"tensorflow {release}"]
     for key, source in entry["source"].items():
-        found += [f"  {key}: {_plain(entry[key])}", f"      {source}"]
+        found += [f"  {_WORDS.get(key, key)}: {_plain(entry[key])}", f"      {source}"]
     return found
 
 
@@ -42,7 +60,12 @@ def everything() -> tuple[list[dict[str, Any]], str]:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return "; ".join(_plain(item) for item in value) or "none"
+        join = "; " if any(isinstance(item, dict) for item in value) else ", "
+        return join.join(_plain(item) for item in value) or "none"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if item not in ("", []))
+        words = {**_WORDS, "sass": "machine code for"}
+        told = (
+            (words.get(key, key), _plain(item)) for key, item in value.items() if item not in ("", [], None)
+        )
+        return ", ".join(f"{word} {text}".strip() for word, text in told)
     return {True: "yes", False: "no", "": "none"}.get(value, str(value))
