@@ -51,7 +51,7 @@ render: env ## write the Dockerfiles and the matrix page again from matrix.yaml,
 	@$(BIN)/tfenv render
 	@$(BIN)/tfenv page
 
-lock: env ## resolve CELL again and rewrite its lock
+lock: env ## lock CELL: resolve what has no pin yet, keep the rest (tfenv lock --upgrade moves pins)
 	@$(BIN)/tfenv lock '$(CELL)'
 
 bench: setup env ## measure builds and commands against a plain Dockerfile (needs the network, 20 GB, half an hour)

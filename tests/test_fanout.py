@@ -250,7 +250,7 @@ def test_text_is_the_default(tell: Any) -> None:
     code, out, err = tell("--tensorflow", "2.9")
     assert code == 0 and out.startswith(f"{C.name}  not locked  ")
     assert (code, out) == tell("--tensorflow", "2.9", "--format", "text")[:2]
-    assert err == "1 refused: tfenv list --refused\n"
+    assert err == "1 refused; why: tfenv list --refused\n"
 
 
 def test_changed_since(tell: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -61,17 +61,21 @@ def select(cells: Sequence[Cell], wanted: Wanted, is_locked: Callable[[Cell], bo
         UsageError: something is wanted that no cell of the matrix has, so that a typing error in a
             workflow does not pass as "nothing to do".
     """
-    tests: tuple[tuple[str, tuple[str, ...], Callable[[Cell, str], bool]], ...] = (
-        ("base", wanted.bases, lambda cell, value: cell.base.name == value),
-        ("python", wanted.pythons, lambda cell, value: cell.python == value),
-        ("tensorflow", wanted.releases, lambda cell, value: agrees(value, cell.row.tensorflow)),
+    tests: tuple[tuple[str, tuple[str, ...], Callable[[Cell], str], Callable[[str, str], bool]], ...] = (
+        ("base", wanted.bases, lambda cell: cell.base.name, str.__eq__),
+        ("python", wanted.pythons, lambda cell: cell.python, str.__eq__),
+        ("tensorflow", wanted.releases, lambda cell: cell.row.tensorflow, agrees),
     )
     chosen = list(cells)
-    for option, values, fits in tests:
+    for option, values, of, fits in tests:
+        there = dict.fromkeys(map(of, cells))
         for value in values:
-            if not any(fits(cell, value) for cell in cells):
-                raise UsageError(f"no cell has --{option} {value}", remedy="see what there is: tfenv list")
-        chosen = [cell for cell in chosen if not values or any(fits(cell, value) for value in values)]
+            if not any(fits(value, has) for has in there):
+                raise UsageError(
+                    f"no cell has --{option} {value}",
+                    remedy=f"there are {', '.join(there)}; what is refused, and why: tfenv list --refused",
+                )
+        chosen = [cell for cell in chosen if not values or any(fits(value, of(cell)) for value in values)]
     return tuple(cell for cell in chosen if not wanted.locked or is_locked(cell))
 
 

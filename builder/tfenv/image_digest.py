@@ -31,6 +31,6 @@ def registry_digest(image: str, run: Run, client: str = "") -> str:
         raise NotReadyError(
             f"the registry does not tell the digest of {image}: {said[-1] if said else 'no answer'}",
             remedy="check the network and `docker login`; or write the digest into matrix.yaml: "
-            f"{image}@sha256:...",
+            f"{image}@sha256:...; or do without that image: tfenv up CELL --stand-in",
         )
     return found[1]

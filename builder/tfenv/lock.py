@@ -229,7 +229,7 @@ def write_lock(lock: Lock, images_dir: Path) -> Path:
 
 def _check(cell: Cell, previous: Lock, upgrade: Set[Upgrade]) -> None:
     """Raise UsageError where the matrix asks a resolver for something else than the lock was made from."""
-    differs = {"wheels": _wheels_differ(cell, previous), "debian": _debian_differs(cell, previous)}
+    differs = differences(cell, previous)
     left = {half for half, reasons in differs.items() if reasons and half not in upgrade}
     if not left:
         return
@@ -240,6 +240,15 @@ def _check(cell: Cell, previous: Lock, upgrade: Set[Upgrade]) -> None:
         + "\n  ".join(reasons),
         remedy=f"tfenv lock {cell.name} --upgrade {'all' if len(halves) > 1 else next(iter(halves))}",
     )
+
+
+def differences(cell: Cell, lock: Lock) -> dict[Upgrade, list[str]]:
+    """What a cell asks a resolver for now and its lock was not made from, by what to upgrade."""
+    found: dict[Upgrade, list[str]] = {
+        "wheels": _wheels_differ(cell, lock),
+        "debian": _debian_differs(cell, lock),
+    }
+    return {half: reasons for half, reasons in found.items() if reasons}
 
 
 def _debian_differs(cell: Cell, previous: Lock) -> list[str]:

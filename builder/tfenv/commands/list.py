@@ -21,7 +21,7 @@ FORMATS = ("text", "json", "github", "names")
 
 
 @click.command("list")
-@click.option("--refused", is_flag=True, help="Show the combinations that are refused, and why.")
+@click.option("--refused", is_flag=True, help="Show also the combinations that are refused, and why.")
 @click.option(
     "--format",
     "form",
@@ -107,6 +107,15 @@ def _state(workspace: Workspace, cell: Cell) -> str:
     return LOCKED if lock.complete else "base not locked"
 
 
+def _told(workspace: Workspace, cell: Cell) -> str:
+    from tfenv.lock import differences
+
+    state, lock = _state(workspace, cell), workspace.find_lock(cell)
+    if state == LOCKED and lock is not None and differences(cell, lock):
+        return f"lock out of date (see: tfenv lock {cell.name})"
+    return state
+
+
 def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
     from tfenv import digest
 
@@ -128,12 +137,12 @@ def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
 def _text(workspace: Workspace, cells: tuple[Cell, ...], console: Console, *, refused: bool) -> None:
     for cell in cells:
         short = ", ".join(name.split(":")[1] for name in workspace.tags(cell)[1:])
-        click.echo(f"{cell.name}  {_state(workspace, cell)}  {short}")
+        click.echo(f"{cell.name}  {_told(workspace, cell)}  {short}")
     matrix = workspace.matrix
     if not matrix.cells:
         console.note("no cell: matrix.yaml gives no combination that is not refused")
     if matrix.refused and not refused:
-        console.note(f"{len(matrix.refused)} refused: tfenv list --refused")
+        console.note(f"{len(matrix.refused)} refused; why: tfenv list --refused")
     if refused:
         for name, why in matrix.refused:
             click.echo(f"{name}  refused: {why}")
