@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +318,11 @@ def test_outside_of_any_matrix(
     monkeypatch.setenv("TFENV_MATRIX", str(tmp_path / "none.yaml"))
     assert cli.run(["explain", "--tf", "2.15.1", "--python", "3.12"]) == 1
     assert "no cells are named" in capsys.readouterr().err
+
+
+def test_of_equally_near_cells_the_newest_patch_release_comes_first() -> None:
+    older = _cells("2.15.0", "12.2", "8.9", "3.10 3.11", DEBIAN)
+    matrix = replace(MATRIX, cells=(*older, *MATRIX.cells))
+    told = answer(Query(tensorflow="2.15", cuda="12.1"), KNOWN, matrix)
+    assert [name.split("-")[0] for name in told.nearest] == ["2.15.1", "2.15.1", "2.15.0", "2.15.0"]
+    assert told.nearest[0].endswith("py3.11-debian12")

@@ -242,10 +242,12 @@ def _nearest(
         python = abs(_number(cell.python) - _number(query.python)) if query.python else 0
         base = query.base not in ("", cell.base.name)
         # One release away is as far as one Python away: which of the two gives is for the user to say.
-        return (far + python, far, base, tuple(-part for part in _rank_numbers(cell)))
+        return (far + python, far, base)
 
     best: dict[tuple[str, str], Cell] = {}
-    for cell in sorted(matrix.cells, key=distance):
+    for cell in sorted(
+        sorted(matrix.cells, key=_rank, reverse=True), key=distance
+    ):  # of equals the best first
         best.setdefault((cell.row.tensorflow, cell.python), cell)
     named = []
     for cell in best.values():
@@ -284,13 +286,6 @@ def _question(cell: Cell, query: Query) -> Query:
         driver=query.driver,
         by_tfenv=True,
         allow_prerelease=True,
-    )
-
-
-def _rank_numbers(cell: Cell) -> tuple[int, ...]:
-    return (
-        int(cell.base.name == cell.row.default_base),
-        int(cell.python == cell.row.default_python),
     )
 
 
