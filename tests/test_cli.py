@@ -28,7 +28,7 @@ from tfenv.errors import NotReadyError, TfenvError
 from tfenv.fetch import MissingInputs
 
 TFENV = Path(sys.executable).with_name("tfenv")
-NEEDS_CELL = {"lock", "build", "verify", "up", "run"}
+NEEDS_CELL = {"lock", "build", "verify", "up", "run", "stress", "bench"}
 NEEDS_MATRIX = {*NEEDS_CELL, "list", "render", "gc"}
 WRITES = {"lock", "render", "build", "up", "gc"}
 

@@ -16,7 +16,7 @@ from tfenv.load.options import place_of, place_options
 @click.argument("cell", metavar="CELL")
 @click.option("--quick", is_flag=True, help="What most people choose between, in 150 s.")
 @click.option("--seconds", type=click.FloatRange(10), help="For all; 150 quickly, else an hour.")
-@click.option("--models", default="resnet50,transformer", show_default=True)
+@click.option("--models", default="resnet50,transformer", show_default=True, help="What is trained.")
 @place_options
 @json_option
 def command(

@@ -14,7 +14,13 @@ from tfenv.load.options import place_of, place_options
 
 @click.command("stress")
 @click.argument("cell", metavar="CELL")
-@click.option("--minutes", type=click.FloatRange(0.05, 24 * 60), default=5.0, show_default=True)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.05, 24 * 60),
+    default=5.0,
+    show_default=True,
+    help="How long; a hot room shows after ten or more.",
+)
 @click.option("--size", type=click.IntRange(0, 65536), default=0, help="Of the square matrices; 8192.")
 @place_options
 @json_option

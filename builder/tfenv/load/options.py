@@ -25,7 +25,13 @@ def place_options(function: _F) -> _F:
         ),
         click.option("--digest", default="", help="With --lines: of the image there, if none is recorded."),
         click.option("--rootfs", type=_FOLDER, help="Run in an unpacked image, where there is no Docker."),
-        click.option("--gpus", type=click.Choice(["auto", "all", "none"]), default="auto", show_default=True),
+        click.option(
+            "--gpus",
+            type=click.Choice(["auto", "all", "none"]),
+            default="auto",
+            show_default=True,
+            help="Give the image the host's GPUs.",
+        ),
     ):
         function = decorate(function)
     return function
