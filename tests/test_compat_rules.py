@@ -289,6 +289,7 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
         [
             Q(tensorflow="2.15", driver="525.60.13"),
             Q(tensorflow="2.10", driver="470.82.01"),
+            Q(tensorflow="2.21", gpus=RTX_5090, driver="470.82.01"),  # the GPU's own floor is higher
             Q(driver="400.1"),
         ],
     ),
@@ -301,6 +302,7 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
             Q(tensorflow="2.18", gpus=("A100",), driver="535.104.05"),
             Q(tensorflow="2.18", gpus=H100, driver="555.42.02"),
             Q(tensorflow="2.15", gpus=H100, driver="535.104.05"),
+            Q(tensorflow="2.21", gpus=RTX_5090, driver="535.104.05"),  # the GPU's own floor is higher
         ],
     ),
     "driver-branch-alone": (

@@ -126,9 +126,9 @@ DRIVER_RULES: tuple[Rule, ...] = (
 
 
 def _floor(of: Subject) -> Floor | None:
-    """The floor that holds for the GPU; for no GPU the lowest one."""
+    """The floor that holds for the GPU, for no GPU the lowest one; None where its own is missed already."""
     cuda = of.libraries[0]
-    if not of.facts or not of.query.driver or not cuda:
+    if not of.facts or not of.query.driver or not cuda or list(older_than_gpu(of)):
         return None
     capability = of.gpu.capability if of.gpu else "0"
     try:
@@ -146,8 +146,7 @@ def _too_old(of: Subject, floor: Floor, code: str, why: str) -> Finding:
     image = of.image
     inside = bool(image and image.is_nvidia_cuda and image.cuda and order(image.cuda) >= order(floor.cuda))
     said = f"the driver {of.query.driver} is too old: {why}"
-    needed = max((floor.driver, (of.gpu.first_driver if of.gpu else "") or "0"), key=order)
-    remedy = f"install the driver {needed} or newer on the host"
+    remedy = f"install the driver {floor.driver} or newer on the host"
     if may and inside:
         message = f"{said}, unless the {package} of the base lifts it, as it can with data-centre GPUs"
         return Finding(code=code, severity="limit", message=message, remedy=remedy, source=source)
