@@ -209,6 +209,11 @@ def _refusals(query: Query, matrix: Matrix) -> tuple[Finding, ...]:
     asked = Name(release=query.tensorflow, python=query.python, base=own, cuda=query.cuda, cudnn=query.cudnn)
     if query.base and not own:
         return ()
+    cells = (parse_name(cell.name) for cell in matrix.cells)
+    if any(
+        cell is not None and asked.fits(cell) for cell in cells
+    ):  # only some of what is meant is refused, as on one base of several
+        return ()
     whys: dict[str, list[str]] = {}
     for name, why in matrix.refused:
         parts = parse_name(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ _VERSIONS = {
     "cudnn": ("cuDNN", "8.9"),
     "driver": ("the driver", "535.104.05, or its branch, 535: nvidia-smi tells it"),
 }
+_NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
+_RELEASE = re.compile(_NUMBERS.pattern + r"((a|b|rc)[0-9]{1,9})?(\.(post|dev)[0-9]{1,9})*")
+_MOST = 1 << 20  # characters of a file: a list of hundreds of packages with their hashes has fewer
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -167,16 +171,13 @@ def _merged(query: Query, given: Query) -> Query:
 
 
 def _check(query: Query) -> None:
-    from packaging.version import InvalidVersion
-
-    from tfenv.versions import order
-
     for what, (name, example) in _VERSIONS.items():
         value = getattr(query, what)
-        try:
-            order(value or "0")
-        except InvalidVersion as error:
-            raise _usage(f"'{value}' is no version of {name}", f"give a version such as {example}") from error
+        # The first number of a TensorFlow or a Python alone says nothing.
+        alone = what in ("tensorflow", "python") and "." not in value
+        known = _RELEASE if what == "tensorflow" else _NUMBERS
+        if value and (alone or not known.fullmatch(value)):
+            raise _usage(f"'{value[:80]}' is no version of {name}", f"give a version such as {example}")
 
 
 def _matrix(console: Console) -> Matrix | None:
@@ -244,7 +245,11 @@ def _code(told: Answer, *, strict: bool) -> int:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+    with path.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise _usage(f"{path} has more than {_MOST} characters", "name a file that people write")
+    return text
 
 
 def _usage(message: str, remedy: str) -> Exception:

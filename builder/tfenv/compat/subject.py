@@ -149,7 +149,7 @@ def _release(asked: str, known: Known) -> tuple[str, Compiled | None, str]:
         return "", None, ""
     finals = [release for release in known.releases if is_final(release)]
     same_minor = [release for release in finals if minor(release) == minor(asked)]
-    if asked.count(".") < 2 and same_minor:
+    if asked.count(".") < 2 and is_final(asked) and same_minor:
         asked = same_minor[-1]
     if asked in known.releases:
         try:

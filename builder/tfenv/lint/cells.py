@@ -37,8 +37,9 @@ def read_cells(text: str) -> tuple[tuple[Query, tuple[Finding, ...]], ...]:
 
     try:
         data = YAML(typ="base", pure=True).load(text)  # all is text: 3.10 stays 3.10
-    except YAMLError as error:
-        raise UsageError(f"the list of cells is no YAML: {error}", remedy="correct it") from error
+    except (YAMLError, RecursionError) as error:
+        why = str(error) if isinstance(error, YAMLError) else "it is nested too deeply"
+        raise UsageError(f"the list of cells is no YAML: {why}", remedy="correct it") from error
     cells = data.get("cells") if isinstance(data, Mapping) else data
     if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
         raise UsageError(
@@ -49,7 +50,27 @@ def read_cells(text: str) -> tuple[tuple[Query, tuple[Finding, ...]], ...]:
     shared = (
         {key: value for key, value in data.items() if key != "cells"} if isinstance(data, Mapping) else {}
     )
-    return tuple(_query({**shared, **cell}) for cell in cells)
+    try:
+        return tuple(_query({**shared, **cell}) for cell in cells)
+    except ValueError as error:
+        raise UsageError(
+            f"the list of cells cannot be read: {error}",
+            remedy="give every key of a cell a text, or a list of texts; env: {NAME: VALUE}",
+        ) from error
+
+
+def _text(value: Any) -> str:
+    # Never by str() of what is nested: with aliases, ten short lines of YAML are gigabytes of text.
+    if isinstance(value, (Mapping, list)):
+        raise ValueError("a list or a mapping stands where a text belongs")
+    return "" if value is None else str(value)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, there, value = text.partition("=")
+    if not there:
+        raise ValueError(f"env has {text[:80]!r}, which sets nothing")
+    return name, value
 
 
 def _query(cell: Mapping[str, Any]) -> tuple[Query, tuple[Finding, ...]]:
@@ -57,14 +78,13 @@ def _query(cell: Mapping[str, Any]) -> tuple[Query, tuple[Finding, ...]]:
     ignored: list[Finding] = []
     for key, value in cell.items():
         if key in _TEXT:
-            values[_TEXT[key]] = str(value or "")
+            values[_TEXT[key]] = _text(value)
         elif key in _LISTS:
-            values[_LISTS[key]] = tuple(map(str, value if isinstance(value, list) else [value]))
+            values[_LISTS[key]] = tuple(map(_text, value if isinstance(value, list) else [value]))
         elif key == "env":
-            pairs = (
-                value.items() if isinstance(value, Mapping) else (str(v).split("=", 1) for v in value or ())
-            )
-            values["env"] = tuple((str(name), str(setting)) for name, setting in pairs)
+            several = value if isinstance(value, list) else [value] if value else []
+            pairs = value.items() if isinstance(value, Mapping) else (_setting(_text(v)) for v in several)
+            values["env"] = tuple((_text(name), _text(setting)) for name, setting in pairs)
         else:
             known = ", ".join((*_TEXT, *_LISTS, "env"))
             ignored.append(
@@ -75,4 +95,7 @@ def _query(cell: Mapping[str, Any]) -> tuple[Query, tuple[Finding, ...]]:
                     remedy=f"known: {known}",
                 )
             )
+    if not any(values.values()):
+        message = "there is nothing in this cell that can be judged"
+        ignored.append(Finding(code="cell-empty", severity="unknown", message=message))
     return Query(**values), tuple(ignored)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tfenv import nvidia_images
 from tfenv.nvidia_images import Image
@@ -23,7 +24,7 @@ class Instruction:
     text: str
     body: str = ""
 
-    @property
+    @cached_property  # every rule asks for them
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """The shell commands of a RUN as words; what a shell alone could tell is left as it stands."""
         if self.word != "RUN":

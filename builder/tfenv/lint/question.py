@@ -7,7 +7,7 @@ import re
 from tfenv.compat.bases import BASE_RULES
 from tfenv.compat.model import Finding, Query
 from tfenv.compat.nvidia_tags import TAG_RULES
-from tfenv.compat.pins import names, pins
+from tfenv.compat.pins import exact, names, pins
 
 from .contents import CONTENT_RULES
 from .dockerfile import Stage, parse
@@ -57,7 +57,7 @@ def _query(stage: Stage) -> Query:
             if match := re.fullmatch(r"python(3\.\d+)", name):
                 python = match[1]
     return Query(
-        tensorflow=next((pinned[name] for name in TENSORFLOW if name in pinned), ""),
+        tensorflow=exact(next((pinned[name] for name in TENSORFLOW if name in pinned), "")),
         python=python,
         base=base,
         platform=stage.platform,

@@ -7,14 +7,19 @@ import re
 from packaging.utils import canonicalize_name
 
 from tfenv.compat.model import Finding, Query
-from tfenv.compat.pins import pins, requirements
+from tfenv.compat.pins import exact, pins, requirements
 
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
 #: What uv says when a lock names a file that the target has no wheel of.
 _NO_WHEEL = re.compile(
-    r"(?:Distribution )?`?(?P<what>[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+)[^`\n]*`? can't be installed because it "
+    r"(?<![A-Za-z0-9._-])(?P<what>[A-Za-z0-9._-]{1,100}==[A-Za-z0-9.+!]{1,100})[^`\n]{0,300}`? "
+    r"can't be installed because it "
     r"doesn't have a source distribution or wheel for the current platform"
 )
+
+
+#: Characters of a requirement: what is longer is none, and would take its parser minutes.
+_MOST = 2000
 
 
 def lint_requirements(
@@ -40,7 +45,7 @@ def lint_requirements(
         )
     lines = listed(text)
     pinned = pins(lines)
-    release = next((pinned[name] for name in _TENSORFLOW if name in pinned), "")
+    release = exact(next((pinned[name] for name in _TENSORFLOW if name in pinned), ""))
     if not release and not findings:
         findings.append(_not_pinned(lines))
     return Query(
@@ -55,7 +60,7 @@ def listed(text: str) -> tuple[str, ...]:
     for line in joined.splitlines():
         bare = re.sub(r"(^|\s)#.*", "", line)
         bare = re.sub(r"\s--?[a-z][\w-]*(=|\s+)\S+", "", bare).strip()
-        if bare and not bare.startswith("-") and re.match(r"[A-Za-z0-9]", bare):
+        if len(bare) <= _MOST and re.match(r"[A-Za-z0-9]", bare):
             found.append(bare)
     return tuple(found)
 
