@@ -156,3 +156,17 @@ def test_another_row_counts_only_on_the_same_gpu_and_batch_and_if_faster():
 def test_nothing_measured_gives_no_advice():
     assert said() == [] and said(row("tf32", 0, status="left-out")) == []
     assert fastest([]) is None
+
+
+def test_what_the_container_costs_is_told_over_what_both_measured():
+    inside = bench(row("tf32", 990), row("mixed_float16", 2000), row("tf32", 9, xla=True))
+    outside = bench(row("tf32", 1000), row("mixed_float16", 2000))
+    texts = [one.text for one in advise(inside, bare=outside)]
+    assert texts[-1] == (
+        "resnet50: in the container it has 99.5% of the speed without one "
+        "(99.0% to 100.0% over 2 configurations)"
+    )
+    elsewhere = bench(row("tf32", 1000), devices=("NVIDIA A100",))
+    nothing = bench(row("tf32", 1000, batch=1))
+    for other in (elsewhere, nothing, None):
+        assert not any("container" in one.text for one in advise(inside, bare=other))

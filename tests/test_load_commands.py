@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ import small
 from small import CELL, Place
 from tfenv import cli
 from tfenv.container import Ended, Spec
+from tfenv.load import events_of
+from tfenv.load.running import Collected
 from tfenv.rootfs_run import Rootfs
 
 Tell = Callable[..., tuple[int, str, str]]
@@ -138,3 +141,41 @@ def test_an_unpacked_image_is_run_with_its_own_digest(
         "--size",
         "0",
     )
+
+
+def collected(monkeypatch: pytest.MonkeyPatch, seen: list[tuple[Any, ...]]) -> None:
+    """What is run is noted, and says the lines of a stress."""
+
+    def run_load(start: Any, spec: Spec, packed: bytes, arguments: Any, **more: Any) -> Collected:
+        seen.append((start, spec, tuple(arguments)))
+        return Collected(events=tuple(events_of(LINES.read_text())), ended=Ended(0), stderr="")
+
+    monkeypatch.setattr("tfenv.load.session.run_load", run_load)
+
+
+def test_an_image_of_the_engine_is_run_by_its_digest(
+    here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+    collected(monkeypatch, seen)
+    monkeypatch.setattr("tfenv.load.session.gpu_here", lambda _succeeds: True)
+    assert tell("stress", CELL)[0] == 2, "it is not built yet"
+    tell("build", CELL)
+    monkeypatch.setattr(small.Images, "container", lambda self, spec: None, raising=False)
+    code, out, _ = tell("stress", CELL, "--json", "--reports", str(tmp_path / "r"))
+    assert code == 1
+    _, spec, arguments = seen[0]
+    assert spec.image == json.loads(out)["digest"] and spec.gpus
+    assert arguments == ("stress", "--minutes", "5.0", "--size", "0")
+
+
+def test_without_a_container_it_is_said_so(
+    here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+    collected(monkeypatch, seen)
+    tell("build", "--record", CELL)
+    line = ["stress", CELL, "--python", sys.executable, "--gpus", "all", "--json", "--reports", str(tmp_path)]
+    told = json.loads(tell(*line)[1])
+    data = json.loads((Path(told["reports"]) / "stress.json").read_text())
+    assert data["host"]["docker"] == "no container" and len(seen) == 1

@@ -12,6 +12,7 @@ from test_load_judging import GOOD, compared, progress
 from tfenv.errors import IntegrityError
 from tfenv.load import (
     Record,
+    advise,
     bench_files,
     bench_of,
     events_of,
@@ -117,9 +118,9 @@ def test_samples_of_a_long_run_are_thinned_in_the_file_only():
 
 def test_a_bench_is_read_back_and_found_beside_its_cell(tmp_path):
     run = bench(*H200, row("tf32", 0, gpus=2, reduction="nccl", status="hung", why="hung: x | y"))
-    folder = write(tmp_path / "2.15.1-cell" / "reports", run, RECORD, bench_files(run, RECORD))
-    assert read_bench(folder / "bench.json") == ("2.15.1-cell", run)
-    assert recorded_benches(tmp_path) == [("2.15.1-cell", run)]
+    folder = write(tmp_path / "2.15.1-cell" / "reports", run, RECORD, bench_files(run, RECORD, advise(run)))
+    assert read_bench(folder / "bench.json") == ("2.15.1-cell", "rootfs", run)
+    assert recorded_benches(tmp_path) == [("2.15.1-cell", "rootfs", run)]
     page = (folder / "bench.md").read_text()
     assert (
         "| float32 (TF32), 2" not in page and "| float32 (TF32) | 2 | nccl | hung | hung: x \\| y |" in page
@@ -134,12 +135,6 @@ def test_a_damaged_bench_says_which(tmp_path):
         path.write_text(text)
         with pytest.raises(IntegrityError, match=r"bench\.json is not a usable bench"):
             read_bench(path)
-
-
-def test_advice_draws_on_other_cells_and_not_on_the_cell_itself():
-    run, faster = bench(*H200), bench(row("tf32", 9000))
-    assert "2.20 was faster on this GPU" in bench_files(run, RECORD, [("2.20", faster)])["bench.md"]
-    assert "was faster" not in bench_files(run, RECORD, [("2.15.1-cell", faster)])["bench.md"]
 
 
 def test_the_folder_depends_on_program_wish_and_host():

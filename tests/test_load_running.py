@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tfenv.container import Ended, ProgramMissingError, Spec
+from tfenv.container import Bind, Ended, ProgramMissingError, Spec
+from tfenv.errors import UsageError
 from tfenv.load import running
+from tfenv.load.bare import Bare
 from tfenv.load.running import run_load
 
 SPEC = Spec(image="x", gpus=True)
@@ -90,3 +95,19 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch):
     stuck = Stuck([], Ended(137))
     assert run_load(start([], stuck), SPEC, b"", [], limit=0).noted == "it had not ended after 0 s"
     assert stuck.killed
+
+
+def test_without_a_container_the_hosts_python_runs_the_very_program(tmp_path):
+    (tmp_path / "load.pyz").write_text(
+        "import os, sys; print(sys.argv[1:], os.environ['CUDA_VISIBLE_DEVICES'])"
+    )
+    spec = Spec(image="", command=("-B", "/tfenv/load.pyz", "stress"), binds=(Bind(tmp_path, "/tfenv"),))
+    bare = Bare(Path(sys.executable), {"PYTHONPATH": "/none", "CUDA_VISIBLE_DEVICES": "0"})
+    assert bare.argv(spec) == [sys.executable, "-B", str(tmp_path / "load.pyz"), "stress"]
+    with bare.container(spec) as running:
+        assert b"".join(out for out, _ in running.output()) == b"['stress'] \n"
+        assert running.wait().status == 0
+    with bare.container(replace(spec, gpus=True)) as running:
+        assert b"".join(out for out, _ in running.output()) == b"['stress'] 0\n"
+    with pytest.raises(UsageError, match="cannot be started"), Bare(tmp_path / "none").container(spec):
+        pass

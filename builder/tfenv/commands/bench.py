@@ -26,6 +26,7 @@ def command(
     models: str,
     gpus: str,
     rootfs: Path | None,
+    python: Path | None,
     lines: Path | None,
     digest: str,
     reports: Path | None,
@@ -42,6 +43,7 @@ def command(
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.load import Record, advise, bench_files, bench_of, recorded_benches, write
+    from tfenv.load.bare import BARE
     from tfenv.load.session import NoGpuHereError, run_in
     from tfenv.load.tables import bench_text
     from tfenv.store import default_store
@@ -62,7 +64,7 @@ def command(
         workspace,
         chosen,
         host,
-        place_of(gpus, rootfs, lines, digest, allow_cpu),
+        place_of(gpus, rootfs, python, lines, digest, allow_cpu),
         ["bench", "--models", models, "--seconds", str(total), *(["--quick"] if quick else [])],
         limit=total + 600,
         on_event=tell,
@@ -72,10 +74,12 @@ def command(
         raise NoGpuHereError(
             "not run: TensorFlow's image sees no GPU", remedy=f"type: tfenv verify {chosen.name}"
         )
-    others = [(name, other) for name, other in recorded_benches(workspace.images) if name != chosen.name]
+    recorded = recorded_benches(workspace.images)
+    others = [(name, other) for name, docker, other in recorded if name != chosen.name and docker != BARE]
+    bare = next((one for name, docker, one in recorded if (name, docker) == (chosen.name, BARE)), None)
     record = Record(cell=chosen.name, digest=ran.digest, docker=ran.docker)
-    folder = write(reports or host.store.root / "reports", run, record, bench_files(run, record, others))
-    advice = advise(run, others)
+    advice = advise(run, others, bare if ran.docker != BARE else None)
+    folder = write(reports or host.store.root / "reports", run, record, bench_files(run, record, advice))
     data = {"cell": chosen.name, "digest": ran.digest, "reports": str(folder), "why": run.why}
     rows = [asdict(row) for row in run.rows]
     text = (

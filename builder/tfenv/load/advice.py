@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from .model import Bench, Row
 
@@ -34,11 +35,12 @@ class Advice:
     code: tuple[str, ...] = ()
 
 
-def advise(bench: Bench, others: Iterable[tuple[str, Bench]] = ()) -> list[Advice]:
+def advise(bench: Bench, others: Iterable[tuple[str, Bench]] = (), bare: Bench | None = None) -> list[Advice]:
     """The advice of a bench.
 
     Args:
         others: recorded benches of other cells, by cell; only those on the same GPU count.
+        bare: a recorded bench of the same wheels without a container.
     """
     others = [(cell, other) for cell, other in others if set(other.devices) == set(bench.devices)]
     found: list[Advice] = []
@@ -48,6 +50,8 @@ def advise(bench: Bench, others: Iterable[tuple[str, Bench]] = ()) -> list[Advic
         found += _reduction(model, rows)
         found += _scaling(model, rows)
         found += _elsewhere(model, rows, others)
+        if bare is not None and bare.devices == bench.devices:
+            found += _container(model, rows, [row for row in bare.rows if row.model == model])
     return found
 
 
@@ -195,4 +199,19 @@ def _elsewhere(model: str, rows: list[Row], others: list[tuple[str, Bench]]) -> 
     if row.low <= here.high:
         return []
     text = f"{model}: {cell} was faster on this GPU: {speed(row)} with {row.words}, {_times(row, here)}"
+    return [Advice(about=model, text=text)]
+
+
+def _container(model: str, rows: list[Row], bare: list[Row]) -> list[Advice]:
+    """What the container costs, over all configurations that were measured with it and without."""
+
+    def key(row: Row) -> tuple[object, ...]:
+        return row.precision, row.xla, row.gpus, row.reduction, row.batch
+
+    without = {key(row): row.throughput for row in _ran(bare)}
+    shares = [row.throughput / without[key(row)] for row in _ran(rows) if key(row) in without]
+    if not shares:
+        return []
+    spread = f"{min(shares):.1%} to {max(shares):.1%} over {len(shares)} configurations"
+    text = f"{model}: in the container it has {median(shares):.1%} of the speed without one ({spread})"
     return [Advice(about=model, text=text)]

@@ -23,7 +23,10 @@ def place_options(function: _F) -> _F:
         click.option(
             "--lines", type=_FILE, help="Take what load.pyz printed elsewhere, in the image of CELL's digest."
         ),
-        click.option("--digest", default="", help="With --lines: of the image there, if none is recorded."),
+        click.option(
+            "--digest", default="", help="With --lines or --python: of the image there, if none is recorded."
+        ),
+        click.option("--python", type=_FILE, help="Run without a container, under this Python, to compare."),
         click.option("--rootfs", type=_FOLDER, help="Run in an unpacked image, where there is no Docker."),
         click.option(
             "--gpus",
@@ -37,6 +40,8 @@ def place_options(function: _F) -> _F:
     return function
 
 
-def place_of(gpus: str, rootfs: Path | None, lines: Path | None, digest: str, allow_cpu: bool) -> Place:
+def place_of(
+    gpus: str, rootfs: Path | None, python: Path | None, lines: Path | None, digest: str, allow_cpu: bool
+) -> Place:
     """The options as one."""
-    return Place(gpus=gpus, rootfs=rootfs, lines=lines, digest=digest, allow_cpu=allow_cpu)
+    return Place(gpus=gpus, rootfs=rootfs, python=python, lines=lines, digest=digest, allow_cpu=allow_cpu)

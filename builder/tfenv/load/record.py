@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from tfenv.errors import IntegrityError
 from tfenv.files import write_all
 from tfenv.report import Host
 
-from .advice import advise
+from .advice import Advice
 from .charts import speedup_chart, stress_chart
 from .judging import judge
 from .model import Bench, Row, Stress
@@ -81,13 +81,12 @@ def stress_files(run: Stress, record: Record) -> dict[str, str]:
     }
 
 
-def bench_files(run: Bench, record: Record, others: Iterable[tuple[str, Bench]] = ()) -> dict[str, str]:
+def bench_files(run: Bench, record: Record, advice: Sequence[Advice]) -> dict[str, str]:
     """``bench.json``, ``bench.svg`` and ``bench.md`` by name.
 
     Args:
-        others: recorded benches of other cells, for the advice.
+        advice: of this bench, as of ``advise``.
     """
-    advice = advise(run, [(cell, other) for cell, other in others if cell != record.cell])
     about = _about("bench", run, record)
     data = {**about, "advice": [asdict(one) for one in advice], "run": asdict(run)}
     return {
@@ -109,8 +108,8 @@ def write(parent: Path, run: Stress | Bench, record: Record, files: Mapping[str,
     return folder
 
 
-def read_bench(path: Path) -> tuple[str, Bench]:
-    """The cell and its bench in a ``bench.json``.
+def read_bench(path: Path) -> tuple[str, str, Bench]:
+    """The cell, what it was run by (see ``Record.docker``) and the bench in a ``bench.json``.
 
     Raises:
         IntegrityError: it is not one of ours.
@@ -119,15 +118,19 @@ def read_bench(path: Path) -> tuple[str, Bench]:
         data = json.loads(path.read_text(encoding="utf-8"))
         run = data["run"]
         rows = tuple(Row(**row) for row in run["rows"])
-        return str(data["cell"]), Bench(**{**run, "rows": rows, "devices": tuple(run["devices"])})
+        return (
+            str(data["cell"]),
+            str(data["host"]["docker"]),
+            Bench(**{**run, "rows": rows, "devices": tuple(run["devices"])}),
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IntegrityError(
             f"{path} is not a usable bench: {error!r}", remedy="delete it and run `tfenv bench`"
         ) from None
 
 
-def recorded_benches(images: Path) -> list[tuple[str, Bench]]:
-    """Every recorded bench of the cells in ``images``, with its cell.
+def recorded_benches(images: Path) -> list[tuple[str, str, Bench]]:
+    """Every recorded bench of the cells in ``images``, each as of ``read_bench``.
 
     Raises:
         IntegrityError: one is damaged.

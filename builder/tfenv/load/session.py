@@ -16,6 +16,7 @@ from tfenv.runline import choose_gpus, gpu_here
 from tfenv.verify_elsewhere import image_digest
 from tfenv.workspace import Workspace
 
+from .bare import BARE, Bare
 from .collect import events_of
 from .pack import pack
 from .running import Collected, Event, run_load
@@ -33,12 +34,14 @@ class Place:
 
     Args:
         gpus: as of ``--gpus``. rootfs: an unpacked image instead of the engine's.
+        python: one of this host, without a container.
         lines: what the program printed elsewhere, instead of running it. digest: of the image there;
             empty for the one that is recorded. allow_cpu: for development.
     """
 
     gpus: str = "auto"
     rootfs: Path | None = None
+    python: Path | None = None
     lines: Path | None = None
     digest: str = ""
     allow_cpu: bool = False
@@ -86,6 +89,11 @@ def run_in(
             digest=image.digest,
             docker="rootfs",
         )
+    if place.python is not None:
+        spec = Spec(image="", gpus=wanted is not None)
+        start = Bare(place.python).container
+        done = run_load(start, spec, pack(), options, limit=limit, on_event=on_event)
+        return Ran(collected=done, digest=image_digest(workspace, cell, place.digest), docker=BARE)
     from tfenv.container import connect
 
     engine = build.ready_engine(host.env)
