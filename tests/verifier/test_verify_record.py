@@ -135,7 +135,7 @@ def venv(tmp_path: Path) -> Path:
     (site / "tfenv-cuda.pth").write_text(f"{cuda}\n")
     (site / "demo/__pycache__").mkdir()
     (site / "demo/__pycache__/__init__.cpython-311.pyc").write_text("")
-    for name in ("pyvenv.cfg", "bin/activate", "bin/activate.fish", "bin/Activate.ps1"):
+    for name in ("pyvenv.cfg", ".gitignore", "bin/activate", "bin/activate.fish", "bin/Activate.ps1"):
         (venv / name).write_text("")
     (venv / "bin/python3").symlink_to("/usr/bin/python3")
     (venv / "lib64").symlink_to("lib")

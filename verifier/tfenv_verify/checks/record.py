@@ -23,6 +23,7 @@ _NOTHING = Declared()
 # the second is True, only as a link.
 _VENV: tuple[tuple[str, bool], ...] = (
     ("pyvenv.cfg", False),
+    (".gitignore", False),  # from Python 3.13 on
     ("bin/activate", False),
     ("bin/activate.*", False),
     ("bin/Activate.ps1", False),
