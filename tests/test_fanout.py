@@ -274,7 +274,7 @@ def test_a_base_without_a_digest_is_not_locked(tell: Any) -> None:
     assert tell("--format", "names", "--locked")[1] == f"{A.name}\n"
     assert [line.split("  ")[1] for line in tell()[1].splitlines()] == [
         "locked",
-        "base not locked",
+        f"base not locked (type: tfenv lock {B.name} --upgrade base)",
         "not locked",
     ]
     assert [told["locked"] for told in json.loads(tell("--json")[1])] == [True, False, False]

@@ -13,10 +13,10 @@ from tfenv.errors import UsageError
 if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.fanout import Wanted
-    from tfenv.model import Cell
+    from tfenv.model import Cell, Lock
     from tfenv.workspace import Workspace
 
-LOCKED = "locked"
+LOCKED, OPEN = "locked", "base not locked"
 FORMATS = ("text", "json", "github", "names")
 
 
@@ -92,25 +92,29 @@ def _cells(
 ) -> tuple[Cell, ...]:
     from tfenv import fanout
 
-    cells = fanout.select(workspace.matrix.cells, wanted, lambda cell: _state(workspace, cell) == LOCKED)
+    cells = fanout.select(
+        workspace.matrix.cells, wanted, lambda cell: _state(workspace.find_lock(cell)) == LOCKED
+    )
     if changed_since is not None:
         paths = fanout.changed_paths(workspace.matrix_path.parent, changed_since)
         cells = fanout.changed(cells, paths)
     return fanout.part_of(cells, *fanout.parse_part(part)) if part is not None else cells
 
 
-def _state(workspace: Workspace, cell: Cell) -> str:
+def _state(lock: Lock | None) -> str:
     """``locked`` means all of it: where a registry could not be asked, an image has no digest yet."""
-    lock = workspace.find_lock(cell)
     if lock is None:
         return "not locked"
-    return LOCKED if lock.complete else "base not locked"
+    return LOCKED if lock.complete else OPEN
 
 
 def _told(workspace: Workspace, cell: Cell) -> str:
     from tfenv.lock import differences
 
-    state, lock = _state(workspace, cell), workspace.find_lock(cell)
+    lock = workspace.find_lock(cell)
+    state = _state(lock)
+    if state == OPEN:
+        return f"{state} (type: tfenv lock {cell.name} --upgrade base)"
     if state == LOCKED and lock is not None and differences(cell, lock):
         return f"lock out of date (see: tfenv lock {cell.name})"
     return state
@@ -129,7 +133,7 @@ def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
         "base": cell.base.name,
         "aliases": list(workspace.aliases[cell.name][1:]),
         "tags": list(workspace.tags(cell)),
-        "locked": _state(workspace, cell) == LOCKED,
+        "locked": _state(workspace.find_lock(cell)) == LOCKED,
         "manifest": recorded.manifest if recorded else None,
     }
 
