@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +212,21 @@ def test_uv_absent_or_another_program() -> None:
 def test_which_uv() -> None:
     assert uv_binary({"TFENV_UV": "/opt/uv"}) == "/opt/uv"
     assert uv_binary({}).endswith("uv")
+
+
+def test_uv_is_looked_for_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = threading.Lock()
+
+    def find() -> str:
+        assert alone.acquire(blocking=False), "another thread is looking"
+        try:
+            return "uv"
+        finally:
+            alone.release()
+
+    monkeypatch.setattr("uv.find_uv_bin", find)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: uv_binary({}), range(500))) == {"uv"}
 
 
 def test_tags_are_those_of_that_python_and_glibc() -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.index import IndexSettings, redact
 
+_FINDING = threading.Lock()
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # The newest C library that `--python-platform` of uv 0.9 to 0.13 knows; what runs there runs on newer ones.
@@ -39,7 +41,9 @@ def uv_binary(env: Mapping[str, str] | None = None) -> str:
         return env["TFENV_UV"]
     from uv import find_uv_bin
 
-    return find_uv_bin()
+    # It reads sysconfig, whose first use is not safe in threads: https://github.com/python/cpython/issues/92452
+    with _FINDING:
+        return find_uv_bin()
 
 
 def uv_version(uv: str, run: Run = subprocess.run) -> str:
