@@ -79,6 +79,13 @@ def test_list_names_cells_their_state_and_aliases(two: Place, tell: Tell) -> Non
     assert second.split("  ")[1] == "not locked"
 
 
+def test_list_says_that_a_lock_is_of_other_requirements(two: Place, tell: Tell) -> None:
+    matrix = two.workspace.matrix_path
+    matrix.write_text(matrix.read_text().replace("requirements: [six]", "requirements: [six, attrs]"))
+    first = tell("list")[1].splitlines()[0]
+    assert f"  lock out of date (type: tfenv lock {CELL} --upgrade wheels)  " in first
+
+
 def test_list_as_json(here: Place, tell: Tell) -> None:
     (told,) = data(tell("list", "--json"))
     assert (told["cell"], told["tensorflow"], told["cuda"], told["cudnn"]) == (CELL, "2.15.1", "12.2", "8.9")

@@ -115,8 +115,10 @@ def _told(workspace: Workspace, cell: Cell) -> str:
     state = _state(lock)
     if state == OPEN:
         return f"{state} (type: tfenv lock {cell.name} --upgrade base)"
-    if state == LOCKED and lock is not None and differences(cell, lock):
-        return f"lock out of date (see: tfenv lock {cell.name})"
+    late = differences(cell, lock) if state == LOCKED and lock is not None else {}
+    if late:
+        what = "all" if len(late) > 1 else next(iter(late))
+        return f"lock out of date (type: tfenv lock {cell.name} --upgrade {what})"
     return state
 
 
