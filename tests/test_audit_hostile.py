@@ -162,3 +162,28 @@ def test_damaged_libraries_are_refused_and_nothing_else(tmp_path: Path) -> None:
             data[chance.randrange(len(data))] = chance.choice([0, 127, 255, chance.randrange(256)])
         with contextlib.suppress(IntegrityError):
             deep._library(opened(tmp_path, bytes(data)), "8")
+
+
+# --- whole downloads -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "sha256"), [(9, "../../escaped"), (1 << 50, "a" * 64), (9, ""), (None, "a" * 64)]
+)
+def test_a_size_or_hash_that_is_none_ends_a_download(tmp_path: Path, size: Any, sha256: str) -> None:
+    import requests
+    from tfenv.audit.listing import IndexFile
+    from tfenv.audit.survey import Surveyor
+    from tfenv.memo import Memo
+
+    told = {
+        "version": "2.9.1",
+        "python": "3.9",
+        "url": "http://index.invalid/a",
+        "uploaded": "",
+        "yanked": "",
+    }
+    file = IndexFile(filename="a.whl", size=size, sha256=sha256, **told)
+    surveyor = Surveyor(memo=Memo(None), session=requests.Session, scratch=tmp_path)
+    with pytest.raises(IntegrityError, match="sha256"), surveyor._downloaded(file, requests.Session()):
+        pass

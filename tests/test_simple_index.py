@@ -37,7 +37,8 @@ class Session:
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self.answers, self.asked = answers, list[str]()
 
-    def get(self, url: str, headers: Mapping[str, str], timeout: float) -> Any:
+    def get(self, url: str, headers: Mapping[str, str], timeout: float, stream: bool) -> Any:
+        assert stream
         self.asked.append(url)
         assert "json" in headers["Accept"]
         answer = self.answers.get(url, 404)
@@ -46,6 +47,7 @@ class Session:
         response = requests.Response()
         response.status_code = answer if isinstance(answer, int) else 200
         response.url = url
+        response._content, response._content_consumed = b"", True  # type: ignore[attr-defined]
         if not isinstance(answer, int):
             response._content = json.dumps(answer).encode() if isinstance(answer, dict) else answer.encode()
             kind = "application/vnd.pypi.simple.v1+json" if isinstance(answer, dict) else "text/html"
@@ -194,3 +196,39 @@ def test_not_reached_and_not_understood_are_told_apart(answer: object, said: str
 def test_hosts() -> None:
     assert host_of(PAGE) == "index.invalid"
     assert host_of("file:///a%20b/simple") == "/a b/simple"
+
+
+# --- what a server may not say ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", ["file:///dev/zero", "ftp://index.invalid/a.whl", "mailto:a@b.invalid"])
+def test_a_server_names_no_files_of_this_machine(link: str) -> None:
+    good = '<a href="https://index.invalid/b-1-py3-none-any.whl">b</a>'
+    assert len(parse_page(f'<a href="{link}">a</a>{good}', "text/html", PAGE)) == 1
+    assert parse_page('<base href="file:///etc/"><a href="a.whl">a</a>', "text/html", PAGE) == ()
+    assert parse_page(json.dumps({"files": [{**FILE, "url": link}]}), "json", PAGE) == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"filename": 3}, {"upload-time": 3}, {"hashes": {"sha256": 3}}, {"hashes": []}, {"requires-python": 3}],
+)
+def test_a_listing_of_other_types_is_none(changed: Mapping[str, Any]) -> None:
+    page = "https://index.invalid/simple/x/"
+    with pytest.raises(NotReadyError, match="no listing"):
+        project_files(index({page: {"files": [{**FILE, **changed}]}}), "x")
+
+
+@pytest.mark.parametrize("size", [True, -1, "7", 1.5, None])
+def test_a_size_that_is_none(size: Any) -> None:
+    [found] = parse_page(json.dumps({"files": [{**FILE, "size": size, "yanked": None}]}), "json", PAGE)
+    assert (found.size, found.yanked) == (None, None)
+
+
+def test_a_page_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfenv.simple_index._MOST", 1 << 17)
+    page = "https://index.invalid/simple/x/"
+    with pytest.raises(NotReadyError, match="does not end"):
+        project_files(index({page: "<a>" * (1 << 17)}), "x")
+    with pytest.raises(NotReadyError, match="no listing"):
+        project_files(index({page: {"files": [{**FILE, "filename": "\x1b"}, 3]}}), "x")

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -29,6 +30,10 @@ Run = Any
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 # What an index answers for a project that it does not have, or does not show to this user.
 _ABSENT = (404, 410)
+# Bytes of a page: the longest of the public index have some megabytes.
+_MOST = 1 << 26
+# How many times as long as a server may be silent, a page may take as a whole.
+_PATIENCE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +168,8 @@ def parse_page(text: str, content_type: str, url: str) -> tuple[ProjectFile, ...
     links = _Links()
     links.feed(text)
     base = urljoin(url, links.base) if links.base else url
-    return tuple(_from_link(attributes, base) for attributes in links.found)
+    found = (_from_link(attributes, base) for attributes in links.found)
+    return tuple(file for file in found if _may_link(url, file.url))
 
 
 def _read(index: SimpleIndex, page: str) -> tuple[ProjectFile, ...]:
@@ -173,36 +179,65 @@ def _read(index: SimpleIndex, page: str) -> tuple[ProjectFile, ...]:
     import requests
 
     try:
-        answer = index.session.get(page, headers={"Accept": ACCEPT}, timeout=index.timeout)
-        if answer.status_code in _ABSENT:
-            return ()
-        answer.raise_for_status()
+        headers = {"Accept": ACCEPT}
+        with index.session.get(page, headers=headers, timeout=index.timeout, stream=True) as answer:
+            if answer.status_code in _ABSENT:
+                return ()
+            answer.raise_for_status()
+            body = _body(answer, index.timeout)
     except requests.RequestException as error:
         raise NotReadyError(
             f"the package index {host_of(page)} cannot be read: {redact(str(error))}",
             remedy="check the network, proxy and CA settings (pip's and uv's own are used)",
         ) from error
     try:
-        return parse_page(answer.text, answer.headers.get("Content-Type", ""), answer.url)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if body is None:
+            raise ValueError("it does not end")
+        text = body.decode(answer.encoding or "utf-8", "replace")
+        return parse_page(text, answer.headers.get("Content-Type", ""), answer.url)
+    except (ValueError, KeyError, TypeError, AttributeError, LookupError, RecursionError) as error:
         raise NotReadyError(
             f"the package index {host_of(page)} answers no listing of files: {redact(str(error))}",
             remedy="it has to speak the simple API of Python's package indexes, JSON or HTML",
         ) from error
 
 
+def _body(answer: requests.Response, timeout: float) -> bytes | None:
+    """The page; None where there is no end of it."""
+    body, until = bytearray(), time.monotonic() + _PATIENCE * timeout
+    for chunk in answer.iter_content(1 << 16):
+        body += chunk
+        if len(body) > _MOST or time.monotonic() > until:
+            return None
+    return bytes(body)
+
+
 def _from_json(page: Any, url: str) -> Iterable[ProjectFile]:
     for file in page["files"]:
-        yanked = file.get("yanked", False)
+        yanked, size = file.get("yanked"), file.get("size")
+        link = urljoin(url, _text(file["url"]))
+        if not _may_link(url, link):
+            continue
         yield ProjectFile(
-            filename=file["filename"],
-            url=urljoin(url, file["url"]),
-            hashes=dict(file["hashes"]),
-            size=file.get("size"),
-            upload_time=file.get("upload-time"),
-            yanked=None if yanked is False else "" if yanked is True else str(yanked),
-            requires_python=file.get("requires-python") or "",
+            filename=_text(file["filename"]),
+            url=link,
+            hashes={_text(name): _text(value) for name, value in file["hashes"].items()},
+            size=size if type(size) is int and size >= 0 else None,
+            upload_time=_text(file.get("upload-time") or "") or None,
+            yanked=None if yanked in (False, None) else "" if yanked is True else str(yanked),
+            requires_python=_text(file.get("requires-python") or ""),
         )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]} stands where a text belongs")
+    return value
+
+
+def _may_link(page: str, link: str) -> bool:
+    """Whether a page may name such a file: a server's page none of this machine."""
+    return urlsplit(link).scheme in ("http", "https") or urlsplit(page).scheme == "file"
 
 
 def _from_link(attributes: Mapping[str, str | None], base: str) -> ProjectFile:

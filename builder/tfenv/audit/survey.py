@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -19,6 +20,9 @@ from tfenv.memo import Memo, hash_of
 
 if TYPE_CHECKING:
     import requests
+
+
+_MOST = 1 << 33  # bytes of a wheel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,13 +142,14 @@ class Surveyor:
         from tfenv.store import Store
         from tfenv.transfer import GoneError, Item, Job, UnreachableError, get
 
-        if wheel.size is None or not wheel.sha256:
+        # Both are the index's word: the one becomes a file's name, the other the end of a download.
+        if not 0 <= (wheel.size or -1) <= _MOST or not re.fullmatch("[0-9a-f]{64}", wheel.sha256):
             raise IntegrityError(
                 f"{wheel.filename}: the index tells no size or no sha256 of it",
                 remedy="use an index that does",
             )
         part = self.scratch / f"{wheel.sha256}.part"
-        item = Item(name=wheel.filename, sha256=wheel.sha256, size=wheel.size, urls=(wheel.url,))
+        item = Item(name=wheel.filename, sha256=wheel.sha256, size=wheel.size or 0, urls=(wheel.url,))
         job = Job(
             store=Store(self.scratch),
             session=self.session,
