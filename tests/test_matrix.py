@@ -578,6 +578,25 @@ MISTAKES: dict[str, tuple[str | bytes, list[str]]] = {
         changed("[nvidia-cublas-cu12==12.2.5.6]", "[nvidia-cublas-cu12==12.2.5.6, numpy==1.26.4]"),
         ['16:44: cuda_sets.cu12.2-cudnn8.9.wheels[1]: found "numpy==1.26.4"; expected a pinned wheel'],
     ),
+    "an image whose cuDNN is older than the set says": (
+        with_ubuntu("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
+        .replace("cu12.2-cudnn8.9", "cu12.2-cudnn8.10")
+        .replace('cudnn: "8.9"', 'cudnn: "8.10"')
+        .replace("    requirements:", "    other_libraries: a newer one serves too\n    requirements:"),
+        ["22:20: cuda_sets.cu12.2-cudnn8.10.images.ubuntu22.04: found an image with cuDNN 8.9.6.50"],
+    ),
+    "an image of another CUDA": (
+        with_ubuntu("nvidia/cuda:12.3.2-base-ubuntu22.04"),
+        ["22:20: cuda_sets.cu12.2-cudnn8.9.images.ubuntu22.04: found an image with CUDA 12.3.2"],
+    ),
+    "a cuDNN wheel of another version": (
+        changed("[nvidia-cublas-cu12==12.2.5.6]", "[nvidia-cudnn-cu12==8.8.1.3]"),
+        ['16:14: cuda_sets.cu12.2-cudnn8.9.wheels[0]: found "nvidia-cudnn-cu12==8.8.1.3"; expected 8.9'],
+    ),
+    "a CUDA runtime of another version": (
+        changed("[nvidia-cublas-cu12==12.2.5.6]", "[nvidia-cuda-runtime-cu12==12.1.105]"),
+        ['16:14: cuda_sets.cu12.2-cudnn8.9.wheels[0]: found "nvidia-cuda-runtime-cu12==12.1.105"'],
+    ),
     "a tool without a version": (
         with_ubuntu().replace("[nvidia-cuda-nvcc-cu12==12.2.140]", "[nvidia-cuda-nvcc-cu12]"),
         ['23:13: cuda_sets.cu12.2-cudnn8.9.tools[0]: found "nvidia-cuda-nvcc-cu12"; expected a pinned wheel'],

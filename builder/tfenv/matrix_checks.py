@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from . import nvidia_images
 from .compat.serving import differs, why_not_served
 from .facts import Compiled
 from .refusals import matches, project
 from .schema import MatrixSpec, NvidiaSpec
-from .versions import minor, order
+from .versions import agrees, minor, order
 from .yamlfile import OF_KEY, Location
 
 
@@ -64,6 +65,29 @@ def _set_names(draft: Draft) -> Iterator[Complaint]:
                         f'found "{text}"; expected a pinned wheel such as "nvidia-cublas-cu12==12.2.5.6"'
                     )
                     yield ("cuda_sets", name, key, j), message
+
+
+def _sets_hold(draft: Draft) -> Iterator[Complaint]:
+    """A set's images and wheels hold what its name says; of an unlisted image nothing is known."""
+    for name, cuda_set in draft.spec.cuda_sets.items():
+        for base, text in cuda_set.images.items():
+            image = nvidia_images.parse(text)
+            inside = nvidia_images.cudnn(image)
+            for what, wanted, there in (
+                ("CUDA", cuda_set.cuda, (image.cuda,) if image.cuda else ()),
+                ("cuDNN", cuda_set.cudnn, inside.versions if inside else ()),
+            ):
+                if there and not any(agrees(wanted, version) for version in there):
+                    message = f"found an image with {what} {' or '.join(there)}; expected {what} {wanted}"
+                    yield ("cuda_sets", name, "images", base), message
+        for j, text in enumerate(cuda_set.wheels):
+            for what, wanted in (("cuda-runtime", cuda_set.cuda), ("cudnn", cuda_set.cudnn)):
+                wheel = re.fullmatch(rf"nvidia-{what}-cu\d+==(.+)", text)
+                if wheel and not agrees(wanted, wheel[1]):
+                    yield (
+                        ("cuda_sets", name, "wheels", j),
+                        f'found "{text}"; expected {wanted}, as the set says',
+                    )
 
 
 def _repeated(draft: Draft) -> Iterator[Complaint]:
@@ -135,6 +159,7 @@ Check = Callable[[Draft], Iterator[Complaint]]
 CHECKS: tuple[Check, ...] = (
     _references,
     _set_names,
+    _sets_hold,
     _repeated,
     _libraries_serve,
     _pinned,
