@@ -60,6 +60,7 @@ def growth(tf: Any) -> dict[str, Any]:
 def limited(tf: Any) -> dict[str, Any]:
     """What becomes of half of the limit, of three times the limit, and of a little after that."""
     gpu = tf.config.list_physical_devices("GPU")[0]
+    tf.config.set_visible_devices([gpu], "GPU")  # of the others it would take all memory
     parts = [tf.config.LogicalDeviceConfiguration(memory_limit=LIMIT)]
     tf.config.set_logical_device_configuration(gpu, parts)
     return {"half": _take(tf, LIMIT // 2), "thrice": _take(tf, LIMIT * 3), "little": _take(tf, 1)}

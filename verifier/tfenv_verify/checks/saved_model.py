@@ -24,8 +24,7 @@ def check(context: Context, report: Report) -> None:
         for name, function in (("a SavedModel", saved), ("a Keras model", kept)):
             say(f"saved_model: {name}")
             try:
-                with tf.device(device.names[0]):
-                    before, after, where = function(tf, folder)
+                before, after, where = function(tf, folder)  # where TensorFlow puts it: on the GPU
             except Exception as error:
                 failed(f"saving and loading {name}", error, report)
                 continue
