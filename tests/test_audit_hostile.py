@@ -187,3 +187,75 @@ def test_a_size_or_hash_that_is_none_ends_a_download(tmp_path: Path, size: Any, 
     surveyor = Surveyor(memo=Memo(None), session=requests.Session, scratch=tmp_path)
     with pytest.raises(IntegrityError, match="sha256"), surveyor._downloaded(file, requests.Session()):
         pass
+
+
+# --- slow servers ----------------------------------------------------------------------------------
+
+
+class _Raw:
+    """A byte at a time, each some seconds after the one before, without end."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def read(self, _most: int, decode_content: bool) -> bytes:
+        self.clock[0] += self.seconds
+        return b"x"
+
+
+def _slow(clock: list[float], seconds: float, monkeypatch: pytest.MonkeyPatch) -> Any:
+    import requests
+
+    monkeypatch.setattr("tfenv.transfer.time.monotonic", lambda: clock[0])
+    answer = requests.Response()
+    answer.raw = _Raw(clock, seconds)
+    return answer
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    import requests
+    from tfenv.transfer import arriving
+
+    answer = _slow([0.0], 1.0, monkeypatch)
+    with pytest.raises(requests.ReadTimeout, match="only"):
+        list(arriving(answer, threading.Event()))
+    pieces = arriving(_slow([0.0], 1e-9, monkeypatch), threading.Event())
+    assert b"".join(next(pieces) for _ in range(2000)) == b"x" * 2000
+
+
+def test_reading_from_a_slow_server_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from tfenv.transfer import StoppedError, arriving
+
+    stop = threading.Event()
+    pieces = arriving(_slow([0.0], 1.0, monkeypatch), stop)
+    assert next(pieces) == b"x"
+    stop.set()
+    with pytest.raises(StoppedError):
+        next(pieces)
+
+
+def test_a_redirection_to_what_is_no_web_address_is_no_fault_of_tfenv(tmp_path: Path) -> None:
+    import requests
+    from audit_fakes import serving
+    from tfenv.store import Store
+    from tfenv.transfer import Item, Job, UnreachableError, get
+
+    def away(handler: Any, _name: str) -> bool:
+        handler.send_response(302)
+        handler.send_header("Location", "file:///etc/hostname")
+        handler.end_headers()
+        return True
+
+    with serving() as index:
+        index.spoil = away
+        url = index.url.replace("/simple", "/files/a")
+        job = Job(
+            store=Store(tmp_path), session=requests.Session, progress=lambda *_: None, sleep=lambda _: None
+        )
+        item = Item(name="a", sha256="0" * 64, size=9, urls=(url,))
+        with pytest.raises(UnreachableError, match="127"):
+            get(job, requests.Session(), item, url, tmp_path / "part", 2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ Progress = Callable[[str, int, int], None]
 
 TIMEOUT_SECONDS = (15.0, 60.0)  # to connect, between two reads
 CHUNK = 1 << 18
+_SLOWEST = 1 << 10  # bytes a second; what is slower is no answer
 _ABSENT = (404, 410)
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 
@@ -137,6 +139,8 @@ def _attempt(job: Job, session: requests.Session, item: Item, url: str, part: Pa
         return redact(f"no connection ({_short(error)})")
     except requests.exceptions.ChunkedEncodingError:
         return "the transfer was cut off"
+    except requests.RequestException as error:  # a redirection without end, or to what is no web address
+        raise UnreachableError(redact(f"{urlsplit(url).hostname}: {error}")) from error
     got = part.stat().st_size if part.exists() else 0
     return None if got >= item.size else f"the transfer ended after {got} of {item.size} bytes"
 
@@ -146,9 +150,7 @@ def _write(job: Job, item: Item, answer: requests.Response, part: Path, start: i
     with not_ready_when_unwritable(part.parent):
         file = part.open("ab" if start else "wb")
     with file:
-        for chunk in answer.iter_content(CHUNK):
-            if job.stop.is_set():
-                raise StoppedError
+        for chunk in arriving(answer, job.stop):
             with not_ready_when_unwritable(part.parent):
                 file.write(chunk)
             done += len(chunk)
@@ -156,6 +158,32 @@ def _write(job: Job, item: Item, answer: requests.Response, part: Path, start: i
                 job.report(item.name, done, item.size)
             elif done > item.size:  # no need to read on: it is not the file
                 return
+
+
+def arriving(answer: requests.Response, stop: threading.Event) -> Iterator[bytes]:
+    """The pieces of an answer as they arrive, so that one from a slow server can be given up at once.
+
+    Raises:
+        StoppedError: ``stop`` is set. requests' own errors, as its iter_content.
+    """
+    import requests
+    import urllib3
+
+    # requests waits until a piece is full: an hour, where a server sends a byte a second.
+    read = getattr(answer.raw, "read1", answer.raw.read)  # urllib3 1.26 has none
+    began, got = time.monotonic(), 0
+    try:
+        while chunk := read(CHUNK, decode_content=True):
+            if stop.is_set():
+                raise StoppedError
+            yield chunk
+            got += len(chunk)
+            if time.monotonic() - began > TIMEOUT_SECONDS[1] + got / _SLOWEST:
+                raise requests.ReadTimeout(f"only {got} bytes came in {TIMEOUT_SECONDS[1]:.0f} seconds")
+    except urllib3.exceptions.ReadTimeoutError as error:
+        raise requests.ConnectionError(error) from error
+    except urllib3.exceptions.HTTPError as error:
+        raise requests.exceptions.ChunkedEncodingError(error) from error
 
 
 def _short(error: BaseException) -> str:

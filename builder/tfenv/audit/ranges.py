@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 from tfenv.index import redact
-from tfenv.transfer import TIMEOUT_SECONDS, StoppedError
+from tfenv.transfer import TIMEOUT_SECONDS, StoppedError, arriving
 
 if TYPE_CHECKING:
     import requests
@@ -148,8 +148,8 @@ class RangeFile(io.RawIOBase):
                         remedy="add --whole to read whole wheels (hundreds of megabytes each)",
                     )
                 self._same(answer, start, length)
-                data = b""
-                for chunk in answer.iter_content(1 << 20):
+                data = bytearray()
+                for chunk in arriving(answer, self.stop):
                     data += chunk
                     if len(data) > length:
                         break
@@ -161,7 +161,7 @@ class RangeFile(io.RawIOBase):
         except requests.RequestException as error:
             return None, str(error)
         self.fetched += len(data)
-        return (data, "") if len(data) == length else (None, f"{len(data)} of {length} bytes arrived")
+        return (bytes(data), "") if len(data) == length else (None, f"{len(data)} of {length} bytes arrived")
 
     def _same(self, answer: requests.Response, start: int, length: int) -> None:
         """Refuse an answer that is not about the file that was there before."""
