@@ -260,3 +260,12 @@ def test_the_module_is_a_command(living: Path, capfdbinary: pytest.CaptureFixtur
         ["--rootfs", str(living), "--gpus", "none", "--env", "A=b", "--", "sh", "-c", "echo $A; exit 4"]
     )
     assert (code, capfdbinary.readouterr().out) == (4, b"b\n")
+
+
+def test_localhost_has_an_address(living: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """TensorBoard asks for it, and an image has no hosts file of its own."""
+    assert (
+        main(["--rootfs", str(living), "--", "sh", "-c", "while read line; do echo $line; done < /etc/hosts"])
+        == 0
+    )
+    assert b"localhost" in capfdbinary.readouterr().out

@@ -33,6 +33,7 @@ DRIVER = "/usr/local/nvidia"  # where the driver's libraries are seen inside
 _LIBRARIES = ("libcuda.so*", "libnvidia-*.so*", "libcudadebugger.so*", "libnvcuvid.so*")
 _TOOLS = ("nvidia-smi",)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+HOSTS = Path("/etc/hosts")
 _CHUNK = 1 << 16
 
 
@@ -217,6 +218,9 @@ def script(image: Unpacked, spec: Spec, driver: Driver, env: Mapping[str, str], 
             bind(library.resolve(), f"{DRIVER}/lib64/{library.name}", folder=False)
         for tool in driver.tools:
             bind(tool.resolve(), f"{DRIVER}/bin/{tool.name}", folder=False)
+    # As Docker does, so that "localhost" has an address.
+    if HOSTS.is_file():
+        bind(HOSTS.resolve(), "/etc/hosts", folder=False)
     for one in spec.binds:
         source = one.source.resolve()
         bind(source, one.target, read_only=one.read_only, folder=source.is_dir())

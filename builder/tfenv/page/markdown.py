@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -64,7 +65,7 @@ def _standing(release: Release) -> str:
     said = []
     for kind, sign in STANDINGS.items():
         if number[kind]:
-            on = f" on {', '.join(gpus)}" if kind == "verified" else ""
+            on = f" on {', '.join(map(_plain, gpus))}" if kind == "verified" else ""
             said.append(f"{sign.sign} {number[kind]} {sign.words}{on}")
     limited = sum(entry.general.state == "limited" for entry in release.entries)
     if limited:
@@ -72,6 +73,11 @@ def _standing(release: Release) -> str:
     if release.refused:
         said.append(f"✖ {sum(len(of.pairs) for of in release.refused)} refused")
     return "; ".join(said)
+
+
+def _plain(name: str) -> str:
+    """A name from a report, without what Markdown, or a table of it, would take for its own."""
+    return re.sub(r"[^\w .()/+-]", "", " ".join(name.split()))[:80]
 
 
 def replace_between(text: str, table: str) -> str:

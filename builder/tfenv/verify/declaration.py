@@ -60,8 +60,21 @@ def declared_for(
         "compiled": {
             "cuda": compiled.cuda,
             "cudnn": compiled.cudnn,
-            "nccl": {"version": compiled.nccl, "how": compiled.nccl_how},
+            "nccl": {
+                "version": compiled.nccl,
+                "how": compiled.nccl_how,
+                "sass": list(compiled.nccl_sass),
+            },
+            "sass": list(compiled.sass),
+            "ptx": [
+                {"what": rule.what, "from": rule.since, "until": rule.until or "", "isa": rule.isa}
+                for rule in compiled.ptx
+            ],
+            "unusable": [
+                {"what": rule.what, "from": rule.since, "why": rule.why} for rule in compiled.unusable
+            ],
         },
+        "packages": sorted(versions),
         "libraries": [
             {
                 "name": library.name,
