@@ -529,6 +529,13 @@ def test_one_line_for_each_release_with_how_far_its_cells_have_come(made: Page) 
     assert "▲ 9 with a limit" in lines[2 + len(pages.RELEASES) - 1]
 
 
+def test_a_gpus_name_in_a_report_breaks_no_table() -> None:
+    from tfenv.page.markdown import _plain
+
+    assert _plain("NVIDIA GeForce RTX 4090 (x/y)") == "NVIDIA GeForce RTX 4090 (x/y)"
+    assert _plain("a |\n<img onerror=x>\x1b[31m`&lt;" + "b" * 99) == ("a img onerrorx31mlt" + "b" * 99)[:80]
+
+
 def test_a_picture_leads_to_the_page(made: Page) -> None:
     assert "(docs/m.png)](docs/m.html)" in page.to_markdown(made, "docs/m.html", "docs/m.png")
 
