@@ -259,3 +259,29 @@ def test_a_redirection_to_what_is_no_web_address_is_no_fault_of_tfenv(tmp_path: 
         item = Item(name="a", sha256="0" * 64, size=9, urls=(url,))
         with pytest.raises(UnreachableError, match="127"):
             get(job, requests.Session(), item, url, tmp_path / "part", 2)
+
+
+# --- this machine's own files ----------------------------------------------------------------------
+
+
+def test_an_installation_without_a_version_is_damaged(tmp_path: Path) -> None:
+    from tfenv.audit import run
+
+    for name, text in (
+        ("tensorflow/python/platform/build_info.py", "build_info = f([('is_cuda_build', True)])"),
+        ("tensorflow-1.dist-info/METADATA", "Name: tensorflow\nVersion: not a version\n"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(IntegrityError, match="version"):
+        run.of_folder(tmp_path)
+
+
+@pytest.mark.parametrize("url", ["file:///dev/zero", "file:///etc"])
+def test_what_is_no_file_is_not_copied(url: str, tmp_path: Path) -> None:
+    from tfenv.errors import NotReadyError
+    from tfenv.transfer import copy
+
+    with pytest.raises(NotReadyError, match="no file"):
+        copy(url, tmp_path / "part")
+    assert not (tmp_path / "part").exists()

@@ -533,7 +533,9 @@ def test_a_gpus_name_in_a_report_breaks_no_table() -> None:
     from tfenv.page.markdown import _plain
 
     assert _plain("NVIDIA GeForce RTX 4090 (x/y)") == "NVIDIA GeForce RTX 4090 (x/y)"
-    assert _plain("a |\n<img onerror=x>\x1b[31m`&lt;" + "b" * 99) == ("a img onerrorx31mlt" + "b" * 99)[:80]
+    told = _plain("a |\n<img onerror=x>\x1b[31m`&lt;" + "b" * 99)
+    assert len(told) == 80
+    assert not set(told) & set("|<>=`&;[]\n\x1b")
 
 
 def test_a_picture_leads_to_the_page(made: Page) -> None:

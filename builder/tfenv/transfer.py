@@ -74,8 +74,11 @@ class Job:
 
 def copy(url: str, part: Path) -> None:
     """The same for a ``file:`` URL. Raises GoneError, or NotReadyError where it cannot be read."""
+    path = Path(unquote(urlsplit(url).path))
+    if path.exists() and not path.is_file():  # a device has no end
+        raise NotReadyError(f"cannot copy {url}: it is no file", remedy="name a folder that holds the files")
     try:
-        shutil.copyfile(unquote(urlsplit(url).path), part)
+        shutil.copyfile(path, part)
     except FileNotFoundError as error:
         raise GoneError from error
     except OSError as error:

@@ -13,7 +13,7 @@ from tfenv.audit.release import facts_of, gathered
 from tfenv.audit.survey import Outcome, Reading, Surveyor
 from tfenv.audit.telling import Told, note, told
 from tfenv.audit.trees import FolderTree
-from tfenv.errors import EXIT_FAILED, EXIT_OK, TfenvError, UsageError
+from tfenv.errors import EXIT_FAILED, EXIT_OK, IntegrityError, TfenvError, UsageError
 from tfenv.versions import is_final, order
 
 PROJECT = "tensorflow"
@@ -154,6 +154,11 @@ def of_folder(folder: Path, *, libraries: bool = False) -> tuple[dict[str, Any],
 
     tree = FolderTree(folder)
     read = shallow.read(tree)
+    if not _is_version(read["version"]):
+        raise IntegrityError(
+            f"METADATA says that its version is {read['version'][:40]!r}",
+            remedy="this installation is damaged: install TensorFlow again",
+        )
     installed = {"filename": str(tree.root), "python": "", "uploaded": "", "yanked": ""}
     entry = {"prerelease": not is_final(read["version"]), "read": read, "wheels": [installed]}
     if libraries:
@@ -163,6 +168,13 @@ def of_folder(folder: Path, *, libraries: bool = False) -> tuple[dict[str, Any],
         del facts[unknown], facts["source"][unknown]
     data = {"tensorflow": read["version"], "folder": str(tree.root), **facts}
     return data, "\n".join(lines(read["version"], facts))
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return bool(order(text))
+    except ValueError:
+        return False
 
 
 def _read(on: Host, wheels: list[IndexFile], reading: Reading) -> list[Outcome]:
