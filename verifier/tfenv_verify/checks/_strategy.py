@@ -109,7 +109,8 @@ def all_reduce(tf: Any, strategy: Any, elements: int) -> tuple[list[float], floa
         return numbers * tf.cast(replica + 1, tf.float32)
 
     def total(values: Any) -> Any:
-        return tf.distribute.get_replica_context().all_reduce("SUM", values)
+        # NCCL takes only what has a device, and an argument of a graph has none.
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(values))
 
     def differing(sums: Any) -> Any:
         expected = tf.cast(tf.range(elements) % _PERIOD, tf.float32) * float(factor)
