@@ -316,7 +316,11 @@ def test_the_same_sources_give_the_same_zipapp(tmp_path):
     os.utime(two / "tfenv_verify/a.py", (1, 1))
     (two / "tfenv_verify/a.py").chmod(0o600)
     assert pack(one) == pack(two)
-    assert zipfile.ZipFile(io.BytesIO(pack(one))).namelist() == ["__main__.py", "tfenv_verify/a.py", "tfenv_verify/b.py"]
+    assert zipfile.ZipFile(io.BytesIO(pack(one))).namelist() == [
+        "__main__.py",
+        "tfenv_verify/a.py",
+        "tfenv_verify/b.py",
+    ]
     assert pack(suite(tmp_path / "3", "print('ho')\n")) != pack(one)
     (two / "other").mkdir()
     (two / "other/c.py").write_text("")  # another program's, which no verdict depends on
