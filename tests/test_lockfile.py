@@ -296,3 +296,8 @@ def test_requirements_are_what_pip_reads() -> None:
 def test_lines_of_one_layer() -> None:
     assert requirement_lines(LOCK.wheels, "tool") == (f"uv==0.9.9 --hash=sha256:{'a' * 64}",)
     assert requirement_lines((), "cuda") == ()
+
+
+def test_a_lock_nested_without_end_is_refused() -> None:
+    with pytest.raises(TfenvError, match="not JSON"):
+        load_lock("[" * 100_000)

@@ -82,7 +82,7 @@ def load_lock(text: str, *, where: str = LOCK_NAME) -> Lock:
     """Parse a lock and check every value. Raises TfenvError that names ``where`` and the field."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad(where, f"it is cut off or not JSON ({error})") from error
     if not isinstance(data, dict):
         raise _bad(where, "it is no lock")
