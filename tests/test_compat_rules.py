@@ -120,6 +120,15 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
         [Q(tensorflow="2.15", base="python:3.11-slim", cuda_source="base")],
         [Q(tensorflow="2.15", base="python:3.11-slim", cuda_source="pip"), Q(base="python:3.11-slim")],
     ),
+    "no-cuda-libraries": (
+        [Q(tensorflow="2.15", base="python:3.11-slim"), Q(tensorflow="2.17", base="debian:12")],
+        [
+            Q(tensorflow="2.15", base="python:3.11-slim", cuda_source="pip"),
+            Q(tensorflow="2.15", base="python:3.11-slim", by_tfenv=True),
+            Q(tensorflow="2.15", base=f"{NV}12.2.2-cudnn8-runtime-ubuntu22.04"),
+            Q(tensorflow="2.15", base="somebody/image:1"),
+        ],
+    ),
     "ppa-dropped-eol-distro": (
         [Q(base=f"{NV}11.2.2-cudnn8-runtime-ubuntu20.04", python_source="deadsnakes")],
         [

@@ -39,6 +39,23 @@ def no_cuda_source(of: Subject) -> Iterator[Finding]:
     )
 
 
+def cpu_alone(of: Subject) -> Iterator[Finding]:
+    """Nothing brings CUDA libraries, and nobody said where they come from."""
+    query = of.query
+    if of.source or query.cuda or query.by_tfenv or not query.tensorflow or not of.image:
+        return
+    if _nvidia(of) or of.image.brings_cuda != "no":
+        return
+    yield Finding(
+        code="no-cuda-libraries",
+        severity="limit",
+        message=f"{of.image.name} holds no CUDA libraries and no wheels of them are asked for: "
+        "TensorFlow runs there, on the CPU alone",
+        remedy="an nvidia/cuda base with cudnn in its tag, or NVIDIA's wheels: tensorflow[and-cuda], "
+        "where the release has that extra",
+    )
+
+
 def base_unknown(of: Subject) -> Iterator[Finding]:
     """CUDA comes from an image of which nothing is known."""
     if of.source != "base" or not of.image or _nvidia(of) or of.image.brings_cuda == "no":
@@ -123,6 +140,7 @@ def ppa_dropped(of: Subject) -> Iterator[Finding]:
 BASE_RULES: tuple[Rule, ...] = (
     Rule("musl-base", musl),
     Rule("base-without-cuda", no_cuda_source),
+    Rule("no-cuda-libraries", cpu_alone),
     Rule("ppa-dropped-eol-distro", ppa_dropped),
     Rule("base-unknown", base_unknown),
     Rule("duplicate-cuda", two_sources),
