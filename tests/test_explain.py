@@ -157,7 +157,7 @@ def test_a_base_of_the_matrix_is_no_image() -> None:
     ]
     other = answer(Query(tensorflow="2.15", python="3.9", base="python:3.9"), KNOWN, MATRIX)
     assert other.verdict.outcome == "limit"
-        assert "matrix-refused" not in [finding.code for finding in other.verdict.findings]
+    assert "matrix-refused" not in [finding.code for finding in other.verdict.findings]
 
 
 def test_without_a_matrix_the_combination_is_judged_all_the_same() -> None:
