@@ -102,7 +102,7 @@ def test_another_python_is_declared(verifier: Verifier, cell: Cell):
 
 
 def test_another_major_cuda_is_declared(verifier: Verifier, cell: Cell):
-    other = f"{int(cell.row.cuda_set.cuda.split('.')[0]) - 1}.8"
+    other = f"{int(cell.cuda_set.cuda.split('.')[0]) - 1}.8"
     said = f"declares CUDA {re.escape(other)}"
     report = verifier.run(declare={"cuda": other})
     assert caught(report, tensorflow=said, libraries=rf"libcudart.*{said}", ptxas=said)
@@ -110,20 +110,20 @@ def test_another_major_cuda_is_declared(verifier: Verifier, cell: Cell):
 
 def test_another_minor_cuda_is_declared(verifier: Verifier, cell: Cell):
     """It would run, but the tag would not be true."""
-    other = next_minor(cell.row.cuda_set.cuda)
+    other = next_minor(cell.cuda_set.cuda)
     said = f"declares CUDA {re.escape(other)}"
     assert caught(verifier.run(*QUICK, declare={"cuda": other}), libraries=rf"libcudart.*{said}", ptxas=said)
 
 
 def test_another_cudnn_is_declared(verifier: Verifier, cell: Cell):
-    other = next_minor(cell.row.cuda_set.cudnn)
+    other = next_minor(cell.cuda_set.cudnn)
     report = verifier.run(*QUICK, declare={"cudnn": other})
     assert caught(report, libraries=rf"libcudnn.*says it is 8.*declares cuDNN {re.escape(other)}")
 
 
 def test_tensorflow_needs_a_newer_cudnn(verifier: Verifier, cell: Cell):
     """TensorFlow takes a newer minor version than it was compiled with, never an older one."""
-    need = next_minor(cell.row.cuda_set.cudnn)
+    need = next_minor(cell.cuda_set.cudnn)
     report = verifier.run(*QUICK, declare={"compiled": {"cudnn": f"{need}.0"}})
     assert caught(report, libraries=rf"compiled with cuDNN {re.escape(need)}\.0 and refuses this one")
 

@@ -24,7 +24,7 @@ def test_the_nvidia_runtime_is_told_what_the_row_needs(image: Image, cell: Cell)
     told = image.environment
     assert told["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert told["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    assert told["NVIDIA_REQUIRE_CUDA"] == facts.require_cuda(cell.row)
+    assert told["NVIDIA_REQUIRE_CUDA"] == facts.require_cuda(cell.row.tensorflow, cell.cuda_set.cuda)
     floor = facts.driver_floor(cell.row)[0]
     assert f"cuda>={floor.cuda}" in told["NVIDIA_REQUIRE_CUDA"]
 
@@ -70,8 +70,8 @@ def test_labels_tell_the_stack(image: Image, cell: Cell, lock: Lock):
     assert ours == {
         "cell": cell.name,
         "tensorflow": row.tensorflow,
-        "cuda": row.cuda_set.cuda,
-        "cudnn": row.cuda_set.cudnn,
+        "cuda": cell.cuda_set.cuda,
+        "cudnn": cell.cuda_set.cudnn,
         "python": cell.python,
         "cuda-from": lock.cuda_from,
     }
@@ -83,7 +83,7 @@ def test_labels_are_those_of_the_oci(image: Image, cell: Cell, lock: Lock):
     created = datetime.fromisoformat(oci.pop("created").replace("Z", "+00:00"))
     assert created == datetime.fromtimestamp(lock.epoch, timezone.utc)
     description = oci.pop("description")
-    for word in (cell.row.tensorflow, cell.row.cuda_set.cuda, cell.row.cuda_set.cudnn, cell.python):
+    for word in (cell.row.tensorflow, cell.cuda_set.cuda, cell.cuda_set.cudnn, cell.python):
         assert word in description
     assert oci.pop("title") == cell.name
     assert oci == {"version": cell.row.tensorflow}

@@ -40,7 +40,7 @@ def test_ptxas_is_where_xla_looks_and_of_the_rows_cuda(host: Host, cell: Cell):
     said = host.check_output("env -i /usr/local/cuda/bin/ptxas --version")
     found = re.search(r"release (\d+\.\d+)", said)
     assert found, said
-    assert found[1] == cell.row.cuda_set.cuda
+    assert found[1] == cell.cuda_set.cuda
 
 
 def test_libdevice_is_where_xla_looks(host: Host):

@@ -48,7 +48,9 @@ def test_network_files_of_the_image_are_empty(docker: Docker, untouched: str, pa
 
 
 def test_no_proxy_and_no_index_is_in_the_environment(image: Image):
-    wrong = re.compile(r"_proxy$|^((PIP|UV)_(?!CONSTRAINT$)|(APT|CURL|SSL|REQUESTS|GIT|DOCKER|BUILDKIT)_)", re.IGNORECASE)
+    wrong = re.compile(
+        r"_proxy$|^((PIP|UV)_(?!CONSTRAINT$)|(APT|CURL|SSL|REQUESTS|GIT|DOCKER|BUILDKIT)_)", re.IGNORECASE
+    )
     assert [name for name in image.environment if wrong.search(name)] == []
 
 
