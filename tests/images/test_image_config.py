@@ -25,7 +25,7 @@ def test_the_nvidia_runtime_is_told_what_the_row_needs(image: Image, cell: Cell)
     assert told["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert told["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
     assert told["NVIDIA_REQUIRE_CUDA"] == facts.require_cuda(cell.row.tensorflow, cell.cuda_set.cuda)
-    floor = facts.driver_floor(cell.row)[0]
+    floor = facts.driver_floor(cell.row.tensorflow, cell.cuda_set.cuda)[0]
     assert f"cuda>={floor.cuda}" in told["NVIDIA_REQUIRE_CUDA"]
 
 
