@@ -112,7 +112,7 @@ def _fetch_interpreter(lock: Lock, store: Store, env: Mapping[str, str], progres
     from tfenv.interpreters import urls
     from tfenv.measure import length
 
-    session = _plain_session(env)
+    session = _session(_authorities(env), None)
     item = Item(
         name=lock.interpreter.filename,
         sha256=lock.interpreter.sha256,
@@ -121,18 +121,6 @@ def _fetch_interpreter(lock: Lock, store: Store, env: Mapping[str, str], progres
     )
     if download([item], store, session, progress):
         raise MissingInputs(lock.cell, interpreter=item.name)
-
-
-def _plain_session(env: Mapping[str, str]) -> Callable[[], requests.Session]:
-    """The environment's own proxies and authorities."""
-
-    def session() -> requests.Session:
-        from tfenv.session import IndexSession
-
-        authorities = next((env[v] for v in CA_VARIABLES if env.get(v)), None)
-        return IndexSession(verify=authorities, proxies=None)
-
-    return session
 
 
 def _deb_items(debs: Iterable[DebianPackage], mirrors: Mirrors, locked_at: str) -> list[Item]:
@@ -217,15 +205,21 @@ def python_of(lock: Lock) -> str:
 
 
 def _debian_session(env: Mapping[str, str], run: Run) -> Callable[[], requests.Session]:
-    proxies = apt_proxies(env, run)
     # As apt does: the system's authorities, unless the environment names others.
-    authorities = next((env[v] for v in CA_VARIABLES if env.get(v)), None)
-    if authorities is None and Path(_SYSTEM_CA).exists():
-        authorities = _SYSTEM_CA
+    system = _SYSTEM_CA if Path(_SYSTEM_CA).exists() else None
+    return _session(_authorities(env) or system, apt_proxies(env, run))
+
+
+def _authorities(env: Mapping[str, str]) -> str | None:
+    return next((env[v] for v in CA_VARIABLES if env.get(v)), None)
+
+
+def _session(verify: str | None, proxies: Mapping[str, str] | None) -> Callable[[], requests.Session]:
+    """Makes sessions; without ``verify`` and ``proxies`` the environment's own hold."""
 
     def session() -> requests.Session:
         from tfenv.session import IndexSession
 
-        return IndexSession(verify=authorities, proxies=proxies)
+        return IndexSession(verify=verify, proxies=proxies)
 
     return session

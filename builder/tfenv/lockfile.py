@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tfenv.errors import TfenvError
 from tfenv.files import LOCK_NAME as LOCK_NAME
 from tfenv.model import Layer, Lock, Wheel
 from tfenv.plain import from_plain, to_plain
+from tfenv.times import instant
 
 FORMAT = 2
 REQUIREMENTS_NAME = "requirements.lock"
@@ -199,7 +199,7 @@ def _check_base(lock: Lock) -> None:
     if lock.cuda_from == "base" and not lock.base_image:
         raise ValueError("cuda_from: there is no base_image that could bring CUDA")
     if lock.interpreter is not None:
-        datetime.fromisoformat(lock.interpreter.released.removesuffix("Z") + "+00:00")
+        instant(lock.interpreter.released)
 
 
 def _bad(where: str, reason: str, remedy: str = "") -> TfenvError:

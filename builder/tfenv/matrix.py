@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from pathlib import Path
 
 from . import facts
@@ -14,6 +14,7 @@ from .model import Base, Cell, CudaFrom, CudaSet, Link, Matrix, Row, Rule
 from .refusals import Combination, cuda_source, own_pythons, refusal
 from .schema import CudaSetSpec, DebianSpec, FileRule, MatrixSpec, NvidiaSpec, RowSpec, WheelRule
 from .schema_errors import dotted, validate
+from .times import instant, unix
 from .versions import order
 from .yamlfile import Document, Location, Problem, failure, read
 
@@ -173,7 +174,7 @@ def _base(name: str, spec: DebianSpec | NvidiaSpec) -> Base:
         pythons=tuple((python, tuple(packages)) for python, packages in spec.pythons.items()),
         provided_pythons=provided,
         packages=tuple(spec.packages),
-        epoch=int(_instant(spec.epoch).timestamp()),
+        epoch=unix(spec.epoch),
     )
 
 
@@ -181,7 +182,7 @@ def _cuda_set(spec: CudaSetSpec) -> CudaSet:
     return CudaSet(
         cuda=spec.cuda,
         cudnn=spec.cudnn,
-        epoch=int(_instant(spec.epoch).timestamp()),
+        epoch=unix(spec.epoch),
         wheels=tuple(spec.wheels),
         images=tuple(spec.images.items()),
         tools=tuple(spec.tools),
@@ -204,10 +205,6 @@ def _facts_of(spec: MatrixSpec, compiled: Lookup) -> Mapping[str, Compiled | str
     return known
 
 
-def _instant(time: str) -> datetime:
-    return datetime.fromisoformat(time.removesuffix("Z") + "+00:00")
-
-
 def _near(released: str) -> str:
-    day = _instant(released).astimezone(timezone.utc).date() + timedelta(days=1) + GRACE
+    day = instant(released).astimezone(timezone.utc).date() + timedelta(days=1) + GRACE
     return f"{day.isoformat()}T00:00:00Z"

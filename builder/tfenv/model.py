@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Literal
+
+from tfenv.times import unix
 
 CudaFrom = Literal["base", "wheels"]
 BaseKind = Literal["debian", "nvidia"]
@@ -175,8 +176,7 @@ class Cell:
     @property
     def epoch(self) -> int:
         """Unix seconds; creation time of the image and upper bound of its file times."""
-        newest = datetime.fromisoformat(self.row.exclude_newer.removesuffix("Z") + "+00:00")
-        return max(int(newest.timestamp()), self.cuda_set.epoch, self.base.epoch)
+        return max(unix(self.row.exclude_newer), self.cuda_set.epoch, self.base.epoch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tfenv import resources
 from tfenv.errors import DriftError, UsageError
+from tfenv.times import unix
 
 if TYPE_CHECKING:
     import jinja2
@@ -119,7 +120,7 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
         cell=cell,
         lock=lock,
         python=python,
-        python_epoch=_unix(lock.interpreter.released) if lock.interpreter else 0,
+        python_epoch=unix(lock.interpreter.released) if lock.interpreter else 0,
         environment=image_environment(lock),
         labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked and lock.complete),
         site_packages=f"{VENV}/lib/python{cell.python}/site-packages",
@@ -127,10 +128,6 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
         trim_python=_trim_arguments(lock, cuda=False),
     )
     return {"Dockerfile": dockerfile, "requirements.lock": lockfile.requirements_lock(lock)}
-
-
-def _unix(time: str) -> int:
-    return int(datetime.fromisoformat(time.removesuffix("Z") + "+00:00").timestamp())
 
 
 def drift(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:

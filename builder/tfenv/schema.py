@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from .times import instant
 
 # [0-9] and not \d: to pydantic's engine \d is any digit of Unicode.
 _VERSION = r"^[0-9]{1,4}(\.[0-9]{1,4}){1,3}$"
@@ -67,7 +68,7 @@ EXPECTED = {
 
 
 def _calendar(value: str) -> str:
-    if datetime.fromisoformat(value.removesuffix("Z") + "+00:00").year < 1980:  # wheels are zips
+    if instant(value).year < 1980:  # wheels are zips
         raise ValueError("no archive can hold a time before 1980")
     return value
 
