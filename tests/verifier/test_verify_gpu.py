@@ -40,6 +40,10 @@ class Driver:
         memory._obj.value = 1 << 37
         return 0
 
+    def cuDeviceGetUuid(self, uuid: Any, handle: Any) -> int:  # noqa: N802
+        uuid.raw = bytes(range(16))
+        return 0
+
 
 class Nvml:
     """An NVML of one GPU with two NVLinks, of a driver that knows no MIG."""
@@ -101,11 +105,27 @@ def test_a_working_driver_is_described() -> None:
     assert (gpu.state, gpu.count, gpu.cuda) == ("present", 2, "12.4")
     assert gpu.devices[0] == {
         "name": "NVIDIA H200",
+        "uuid": "000102030405060708090a0b0c0d0e0f",
         "compute_capability": "9.0",
         "memory_bytes": 1 << 37,
         "compute_mode": "exclusive process",
     }
     assert from_json(gpu.as_json()) == gpu
+
+
+def test_the_uuid_is_that_of_a_part_of_a_gpu_where_the_driver_tells() -> None:
+    driver = Driver()
+
+    def newer(uuid: Any, handle: Any) -> int:
+        uuid.raw = b"\xff" * 16
+        return 0
+
+    driver.cuDeviceGetUuid_v2 = newer  # type: ignore[attr-defined]
+    gpu = probe(load=lambda soname: driver, exists=lambda path: True)
+    assert gpu.devices[0]["uuid"] == "ff" * 16
+    driver.cuDeviceGetUuid_v2 = lambda uuid, handle: 999  # type: ignore[attr-defined]
+    driver.cuDeviceGetUuid = lambda uuid, handle: 999  # type: ignore[method-assign]
+    assert probe(load=lambda soname: driver, exists=lambda path: True).devices[0]["uuid"] == ""
 
 
 def test_no_driver_is_no_gpu() -> None:

@@ -61,7 +61,10 @@ def test_a_whole_suite_without_a_gpu_never_passes() -> None:
 
 def test_suites_and_names_select_in_the_tables_order() -> None:
     smoke, full = select("smoke", []), select("full", [])
-    assert {c.name for c in smoke} < {c.name for c in full} == {c.name for c in CHECKS}
+    workers = select("workers", [])
+    assert {c.name for c in smoke} < {c.name for c in full}
+    assert [c.name for c in workers] == ["gpu_visible", "multi_worker"]
+    assert {c.name for c in (*full, *workers)} == {c.name for c in CHECKS}
     assert [c.name for c in select("smoke", ["record", "xla"])] == ["xla", "record"]
 
 
@@ -144,8 +147,9 @@ def test_the_right_environment_passes_with_exit_code_0(tmp_path: Path) -> None:
 def test_list_prints_the_table() -> None:
     code, events, _ = suite("--list", "--suite", "full")
     assert code == 0
-    assert [event["name"] for event in events[:-1]] == [check.name for check in CHECKS]
-    assert events[-1] == {"event": "limit", "limit": seconds_at_most(CHECKS, SUITE_SECONDS["full"])}
+    full = select("full", [])
+    assert [event["name"] for event in events[:-1]] == [check.name for check in full]
+    assert events[-1] == {"event": "limit", "limit": seconds_at_most(full, SUITE_SECONDS["full"])}
     assert {event["name"]: event["accepted"] for event in events[:-1] if event["accepted"]} == {
         "multi_gpu": ["one GPU"]
     }
@@ -223,6 +227,35 @@ def test_gpus_that_are_expected_and_not_there_fail() -> None:
     code, events, _ = suite("--expect-gpus", "0", "--check", "gpu_visible")
     assert (code, events[1]["reason"]) == (3, "no GPU")
     assert suite("--expect-gpus", "some")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "needs --cluster HOST:PORT,HOST:PORT"),
+        (["--cluster", "a:1"], "needs --cluster HOST:PORT,HOST:PORT"),
+        (["--cluster", "a:1,b"], "'b' is no host:port"),
+        (["--cluster", "a:1,b:1", "--worker", "2"], "the cluster has 0 to 1"),
+        (["--cluster", "a:1,b:1", "--worker", "-1"], "is no whole number"),
+    ],
+)
+def test_workers_have_to_know_each_other(arguments: list[str], said: str) -> None:
+    code, events, errors = suite("--suite", "workers", *arguments)
+    assert (code, events) == (2, []) and said in errors
+
+
+def test_without_a_gpu_workers_are_not_run() -> None:
+    code, events, _ = suite("--suite", "workers", "--cluster", "127.0.0.1:1,127.0.0.1:2")
+    assert (code, events[-1]["verdict"]) == (3, "unverified")
+    assert [event["reason"] for event in events[1:-1]] == ["no GPU", "no GPU"]
+    assert suite("--suite", "workers", "--list")[0] == 0
+
+
+def test_what_stands_in_for_a_gpu_verifies_nothing() -> None:
+    code, events, _ = suite("--check", "second_cuda", "gpu_visible", "--on-cpu", "1")
+    assert (code, events[-1]["verdict"]) in ((3, "unverified"), (1, "fail"))
+    outcomes = run_checks([ANY, XLA], ABSENT, lambda c: outcome(c.name, "pass"), ignore, on_cpu=True)
+    assert [event["status"] for event in outcomes] == ["pass", "pass"]
 
 
 def test_bad_usage_is_exit_code_2(tmp_path: Path) -> None:

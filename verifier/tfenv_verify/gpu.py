@@ -28,7 +28,7 @@ class Gpu:
         count: how many GPUs it sees.
         cuda: the newest CUDA that the driver serves, e.g. ``12.4``.
         kernel: the first line of /proc/driver/nvidia/version.
-        devices: name, compute capability, bytes of memory and compute mode of each GPU.
+        devices: name, UUID, compute capability, bytes of memory and compute mode of each GPU.
         nvml: what ``nvml.probe`` says of all GPUs, whatever CUDA_VISIBLE_DEVICES says.
         visible: CUDA_VISIBLE_DEVICES; None if it is not set.
         hidden: what CUDA_VISIBLE_DEVICES says, if it hides every GPU.
@@ -122,10 +122,23 @@ def _device(driver: Any, ordinal: int) -> dict[str, Any]:
     driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)
     return {
         "name": name.value.decode("utf-8", "replace"),
+        "uuid": _uuid(driver, handle),
         "compute_capability": f"{major.value}.{minor.value}",
         "memory_bytes": memory.value,
         "compute_mode": _COMPUTE_MODES.get(mode.value, str(mode.value)),
     }
+
+
+def _uuid(driver: Any, handle: Any) -> str:
+    """In hexadecimal; of a part of a GPU (MIG) its own where the driver tells. Empty if it does not."""
+    raw = ctypes.create_string_buffer(16)
+    for call in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"):
+        try:
+            if getattr(driver, call)(raw, handle) == 0:
+                return raw.raw.hex()
+        except AttributeError:
+            continue
+    return ""
 
 
 def _kernel_driver() -> str:

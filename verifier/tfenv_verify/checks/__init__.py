@@ -19,6 +19,7 @@ from . import (
     memory,
     mixed_precision,
     multi_gpu,
+    multi_worker,
     nccl,
     pip_check,
     profiler,
@@ -33,7 +34,7 @@ from . import (
     xla,
 )
 
-SUITES = ("smoke", "full")
+SUITES = ("smoke", "full", "workers")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Check:
 
 _BOTH = ("smoke", "full")
 _FULL = ("full",)
+_ALL = SUITES
+_WORKERS = ("workers",)
 
 # Kernels without machine code for the GPU are compiled by the driver at first use. Measured with
 # TensorFlow 2.15 on compute capability 9.0, cold: gpu_kernels 50 s, a first convolution 13 s, a first
@@ -79,10 +82,11 @@ CHECKS: tuple[Check, ...] = (
     Check("second_cuda", second_cuda.check, "any", 60, _BOTH),
     Check("ptxas", ptxas.check, "any", 60, _BOTH),
     Check("environment", environment.check, "any", 30, _BOTH),
-    Check("gpu_visible", gpu_visible.check, "gpu", 120, _BOTH),
+    Check("gpu_visible", gpu_visible.check, "gpu", 120, _ALL),
     Check("gpu_kernels", gpu_kernels.check, "gpu", 240, _BOTH),
     Check("cudnn", cudnn.check, "gpu", 150, _FULL),
     Check("multi_gpu", multi_gpu.check, "gpu", 4 * multi_gpu.SECONDS + 30, _FULL, accepted=(ONE_GPU,)),
+    Check("multi_worker", multi_worker.check, "gpu", multi_worker.MOST_SECONDS, _WORKERS),
     Check("mixed_precision", mixed_precision.check, "gpu", 150, _FULL),
     Check("xla", xla.check, "gpu", 120, _FULL),
     Check("tf_function", tf_function.check, "gpu", 90, _FULL),
@@ -102,4 +106,5 @@ CHECKS: tuple[Check, ...] = (
 PARTS: dict[str, Callable[[Context, dict[str, Any]], dict[str, Any]]] = {
     "memory": memory.part,
     "multi_gpu": multi_gpu.part,
+    "multi_worker": multi_worker.part,
 }

@@ -1,0 +1,92 @@
+"""One step of MultiWorkerMirroredStrategy as one of its workers: what multi_worker runs in children."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from .. import meeting
+from ..context import Context
+from ..devices import take
+from ._strategy import all_reduce, one_device, step
+
+_ELEMENTS = {True: 1 << 22, False: 1 << 16}  # of the all-reduce, on a GPU and without
+_COURTESY_SECONDS = 20.0
+
+
+def part(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Measure as worker ``arguments["worker"]`` of ``arguments["cluster"]``, with ``implementation``.
+
+    ``weights`` are this worker's after a step, ``one_device`` those of one device after the same one on the
+    whole global batch and ``exact`` in float64; ``wrong_elements`` those of an all-reduce over the workers.
+    """
+    index, cluster = int(arguments["worker"]), [str(address) for address in arguments["cluster"]]
+    prepare(context, index)
+    import tensorflow as tf
+
+    device = take(tf, context)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    strategy = _strategy(tf, str(arguments["implementation"]), index, cluster)
+    count, mine = int(strategy.num_replicas_in_sync), str(strategy.extended.worker_devices[0])
+    (weights,) = step(tf, strategy, count)
+    elements = _ELEMENTS[device.is_gpu]
+    wrong, seconds = all_reduce(tf, strategy, elements)
+    found = {
+        "replicas": count,
+        "device": mine,
+        "weights": weights,
+        "one_device": one_device(tf, count, mine, "float32"),
+        "exact": one_device(tf, count, _cpu(mine), "float64"),
+        "wrong_elements": wrong[0],
+        "elements": elements,
+        "gigabytes_per_second": round(4.0 * elements * 2.0 * (count - 1) / count / seconds / 1e9, 2),
+    }
+    meeting.all_done([str(address) for address in arguments["done"]], index, _COURTESY_SECONDS)
+    # What TensorFlow's server and NCCL do when they are torn down is not what is judged here.
+    atexit.register(_leave)
+    return found
+
+
+def prepare(context: Context, index: int) -> None:
+    """Set up this process, before TensorFlow is imported: its own GPU, and what NCCL and gRPC go by."""
+    environ = os.environ
+    environ.pop("TF_CONFIG", None)
+    for name in [name for name in environ if name.lower().endswith("_proxy")]:
+        del environ[name]  # gRPC would take a proxy to the other worker
+    environ.setdefault("NCCL_DEBUG", "WARN")
+    # Two hosts to NCCL: without it, it takes both for processes of one, whose memory they cannot share.
+    environ.setdefault("NCCL_HOSTID", f"tfenv-worker-{index}")
+    if not context.on_cpu:
+        environ["CUDA_VISIBLE_DEVICES"] = own_gpu(context.gpu.visible, context.gpu.count, index)
+
+
+def own_gpu(visible: str | None, count: int, index: int) -> str:
+    """CUDA_VISIBLE_DEVICES for a worker: one of the GPUs that are seen.
+
+    Args:
+        visible: what the variable is; None if it is not set. count: how many GPUs are seen.
+    """
+    names = [name.strip() for name in (visible or "").split(",") if name.strip()][:count]
+    names = names or [str(number) for number in range(count)]
+    return names[index % len(names)]
+
+
+def _strategy(tf: Any, implementation: str, index: int, cluster: list[str]) -> Any:
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": cluster}), task_type="worker", task_id=index, rpc_layer="grpc"
+    )
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(implementation=getattr(kinds, implementation))
+    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver, communication_options=options)
+
+
+def _cpu(device: str) -> str:
+    return device.rsplit("/device:", 1)[0] + "/device:CPU:0"
+
+
+def _leave() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
