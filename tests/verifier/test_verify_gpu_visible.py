@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tfenv_verify.checks import gpu_visible
-from tfenv_verify.checks.gpu_visible import driver, expected, judge
+from tfenv_verify.checks.gpu_visible import driver, expected, judge, serves
 from tfenv_verify.context import Context
 from tfenv_verify.gpu import Gpu
 from tfenv_verify.protocol import Report
@@ -97,3 +97,22 @@ def test_started_only_to_say_what_was_expected_it_imports_nothing() -> None:
     report = Report()
     gpu_visible.check(Context(gpu=Gpu(visible="0"), expect_gpus=1), report)
     assert report.findings[0]["remedy"] == "look at CUDA_VISIBLE_DEVICES"
+
+
+@pytest.mark.parametrize(
+    ("have", "need", "severities"),
+    [
+        ("12.8", "12.2", []),
+        ("13.0", "12.9", []),
+        ("12.2", "12.2.2", []),
+        ("12.2", "12.9", ["info"]),
+        ("11.4", "12.2", ["error"]),
+        ("10.2", "11.0", ["error"]),
+        ("", "12.2", []),
+        ("12.2", "", []),
+    ],
+)
+def test_a_driver_of_an_older_major_cuda_is_too_old(have: str, need: str, severities: list[str]) -> None:
+    found = said(serves, Gpu(count=1, cuda=have), need)
+    assert [severity for severity, _ in found] == severities
+    assert not found or (have in found[0][1] and need in found[0][1])

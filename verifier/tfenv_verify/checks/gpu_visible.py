@@ -9,6 +9,7 @@ from ..context import Context
 from ..gpu import ABSENT, BROKEN, Gpu
 from ..protocol import Report
 from ..stderr_tee import stderr_copied
+from ..versions import major_minor
 from ._loaded import compare_loaded
 
 _COMPLAINTS = (
@@ -33,6 +34,7 @@ def check(context: Context, report: Report) -> None:
     if context.gpu.state == ABSENT:
         return  # only started to say that GPUs were expected
     driver(context.gpu, report)
+    serves(context.gpu, context.declared.cuda, report)
     # The reason why TensorFlow takes no GPU is an INFO or WARNING line of its C++ code.
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     with stderr_copied() as log:
@@ -102,6 +104,31 @@ def driver(state: Gpu, report: Report) -> None:
             )
         elif mode != "default":
             report.info(f"GPU {number} is in compute mode {mode}: one process at a time can use it")
+
+
+def serves(state: Gpu, cuda: str, report: Report) -> None:
+    """The driver is new enough for the image's CUDA.
+
+    Within a major version any driver serves, but for PTX of a newer CUDA, which it cannot compile.
+    https://docs.nvidia.com/deploy/cuda-compatibility/
+
+    Args:
+        cuda: of the image; empty if it is not declared.
+    """
+    have, need = major_minor(state.cuda), major_minor(cuda)
+    if not have or not need:
+        return
+    if have[0] < need[0]:
+        report.error(
+            f"the driver serves CUDA up to {state.cuda}; the image has CUDA {cuda}",
+            state.kernel,
+            "update the driver on the host, or take an older row: `tfenv explain` names those that it serves",
+        )
+    elif have < need:
+        report.info(
+            f"the driver is of CUDA {state.cuda}, older than the image's CUDA {cuda}, which it serves too",
+            "PTX of a newer CUDA it cannot compile",
+        )
 
 
 def look(tf: Any) -> list[dict[str, Any]]:
