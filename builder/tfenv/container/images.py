@@ -71,6 +71,13 @@ class Images:
         return digest
 
     @contextmanager
+    def saved(self, image: str) -> Iterator[Iterator[bytes]]:
+        """The image as `docker save` gives it, in pieces; nothing of it touches the disk."""
+        with self._patient(), explained():
+            response = self._api.get_image(image, chunk_size=_CHUNK)
+            yield iter(response)
+
+    @contextmanager
     def _patient(self) -> Iterator[None]:
         # The engine is silent while it unpacks some gigabytes: no time limit on that answer.
         api = self._api

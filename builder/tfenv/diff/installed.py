@@ -1,0 +1,120 @@
+"""What is installed in an image, from the texts that package managers leave; the texts may be anybody's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from email.parser import HeaderParser
+
+from tfenv.progress import clean
+
+from .model import Entry, Known, unknown
+
+_DPKG = "var/lib/dpkg/status"
+_LONGEST = 200  # characters of a name or a version
+_LIBRARY = re.compile(r"(?:.*/)?(lib[^/]+\.so(?:\.[0-9]+)*)")
+_EXTENSION = re.compile(r"\.(?:cpython|abi3|pypy)[^/]*\.so$")
+_PYTHON = re.compile(r"(?:.*/)?lib/python(3\.[0-9]+)/(?:site|dist)-packages/(?:tensorflow|pip)/__init__\.py")
+
+
+def one_line(text: str) -> str:
+    """A value of a foreign file: one line, not too long, nothing that drives a terminal."""
+    return " ".join(clean(text).split())[:_LONGEST]
+
+
+def paragraphs(text: str) -> Iterable[dict[str, str]]:
+    """The paragraphs of a Debian control file; keys in lower case, continuation lines joined by newlines."""
+    for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
+        found: dict[str, str] = {}
+        key = ""
+        for line in block.split("\n"):
+            if line[:1] in (" ", "\t"):
+                if key:
+                    found[key] += "\n" + line.strip()
+            elif ":" in line and not line.startswith("#"):
+                key, _, value = line.partition(":")
+                key = key.strip().lower()
+                found[key] = value.strip()
+        if found:
+            yield found
+
+
+def debian(texts: Mapping[str, str]) -> Known:
+    """Debian packages and their versions; unknown where dpkg has left nothing."""
+    lists = [text for path, text in texts.items() if path == _DPKG or path.startswith(f"{_DPKG}.d/")]
+    if not lists:
+        return unknown("there is no list of dpkg in the image")
+    found: dict[str, str] = {}
+    for text in lists:
+        for of in paragraphs(text):
+            name, version = one_line(of.get("package", "")), one_line(of.get("version", ""))
+            status = of.get("status", "install ok installed").split()
+            if not name or not version or status[-1:] != ["installed"]:
+                continue
+            twin = f"{name}:{one_line(of.get('architecture', ''))}" if name in found else name
+            found[twin] = version
+    return Known(found)
+
+
+def metadata(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Installed Python packages: (version, path of the metadata, its text) of each, by canonical name."""
+    from packaging.utils import canonicalize_name
+
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for path, text in sorted(texts.items()):
+        if not path.endswith(("/METADATA", "/PKG-INFO", ".egg-info")):
+            continue
+        headers = HeaderParser().parsestr(text)
+        name, version = (one_line(str(headers.get(key, ""))) for key in ("Name", "Version"))
+        if name and version:
+            found.setdefault(canonicalize_name(name), []).append((version, path, text))
+    return found
+
+
+def wheels(texts: Mapping[str, str]) -> Known:
+    """Python packages and their versions; one that is there in several versions has them all."""
+    found = metadata(texts)
+    return Known(
+        {
+            name: " and ".join(sorted({version for version, _, _ in places}))
+            for name, places in sorted(found.items())
+        }
+    )
+
+
+def system(texts: Mapping[str, str]) -> Known:
+    """The distribution, e.g. ``debian 12``."""
+    text = texts.get("etc/os-release") or texts.get("usr/lib/os-release")
+    if text is None:
+        return unknown("there is no os-release in the image")
+    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    told = {key: one_line(values.get(key, "")).strip("\"'") for key in ("ID", "VERSION_ID")}
+    # What an image was built from is not written into it.
+    return Known(
+        {"system": " ".join(told.values()).strip()}, False, "an image does not say what it starts from"
+    )
+
+
+def python(entries: Mapping[str, Entry], debian: Known, environment: Mapping[str, str]) -> Known:
+    """The Python that TensorFlow is installed in, and its exact build where that can be told."""
+    found = {match[1]: "tensorflow" in path for path in entries if (match := _PYTHON.fullmatch(path))}
+    best = sorted(found, key=lambda version: (found[version], int(version.split(".")[1])))
+    if not best:
+        return unknown("no Python with packages was found")
+    values = {"Python": best[-1]}
+    build = environment.get("PYTHON_VERSION", "") or debian.values.get(f"python{best[-1]}", "")
+    if build:
+        values["build"] = one_line(build)
+    return Known(values, bool(build), "the image does not say which build of Python it has")
+
+
+def libraries(entries: Mapping[str, Entry]) -> Known:
+    """Shared libraries by file name, which is what the loader looks for; the value tells contents apart."""
+    found: dict[str, set[str]] = {}
+    for path, entry in entries.items():
+        match = _LIBRARY.fullmatch(path)
+        if match and entry.kind in "fl" and not _EXTENSION.search(path):
+            found.setdefault(match[1], set())
+            if entry.kind == "f":
+                found[match[1]].add(entry.content[:12])
+    return Known({name: ", ".join(sorted(contents)) for name, contents in found.items()})
