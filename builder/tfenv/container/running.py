@@ -11,7 +11,9 @@ from typing import Any
 from tfenv.errors import TfenvError
 
 from .errors import explained
+from .gpus import device_request
 from .images import Images
+from .network import Networks
 from .spec import Ended, Spec
 
 Output = tuple[bytes, bytes]
@@ -54,7 +56,7 @@ class Running:
             return int(status), out or b"", err or b""
 
 
-class Containers(Images):
+class Containers(Images, Networks):
     """An engine, reached through the SDK."""
 
     @contextmanager
@@ -91,10 +93,15 @@ class Containers(Images):
                 Mount(bind.target, str(bind.source.resolve()), type="bind", read_only=bind.read_only)
                 for bind in spec.binds
             ],
-            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if spec.gpus else None,
+            device_requests=[DeviceRequest(**device_request(spec.gpus))] if spec.gpus else None,
             init=False,
         )
+        network: dict[str, Any] = {}
+        if spec.aliases:
+            names = api.create_endpoint_config(aliases=list(spec.aliases))
+            network = {"networking_config": api.create_networking_config({spec.network: names})}
         return {
+            **network,
             "image": spec.image,
             "command": list(spec.command) or None,
             "user": spec.user or None,

@@ -23,8 +23,9 @@ class Spec:
     Args:
         entrypoint: replaces the image's own; empty keeps it.
         user: empty keeps the image's. network: ``none`` or a network's name.
+        aliases: names that it has in that network.
         shm_size: e.g. ``2g``. tmpfs: mount options by folder.
-        gpus: give it all NVIDIA GPUs.
+        gpus: give it all NVIDIA GPUs, or those of ``docker run --gpus``: ``2`` (so many), ``device=0,1``.
     """
 
     image: str
@@ -32,12 +33,13 @@ class Spec:
     command: tuple[str, ...] = ()
     user: str = ""
     network: str = "none"
+    aliases: tuple[str, ...] = ()
     read_only: bool = True
     shm_size: str = "2g"
     tmpfs: Mapping[str, str] = field(default_factory=lambda: {"/tmp": "rw,exec,mode=1777"})
     binds: tuple[Bind, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    gpus: bool = False
+    gpus: bool | str = False
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,37 @@ verified, and a new check changes no digest. Here is only the host's side of it.
 """
 
 from .declaration import CUDA_FOLDERS, declared_for
-from .host import host_facts
+from .host import given, host_facts
 from .image import verify_image
 from .judging import NO_GPU, judge
 from .plan import Plan, plan_of
 from .protocol import Outcome, take
-from .running import FOLDER, Container, Start, commands
-from .suite import Suite, pack, suite_hash
+from .running import FOLDER, Container, Job, Runner, Said, Start, commands, in_one
+from .suite import SUITES, Suite, pack, suite_hash
+from .workers import WORKERS, in_network, on_loopback
 
 __all__ = [
     "CUDA_FOLDERS",
     "FOLDER",
     "NO_GPU",
+    "SUITES",
+    "WORKERS",
     "Container",
+    "Job",
     "Outcome",
     "Plan",
+    "Runner",
+    "Said",
     "Start",
     "Suite",
     "commands",
     "declared_for",
+    "given",
     "host_facts",
+    "in_network",
+    "in_one",
     "judge",
+    "on_loopback",
     "pack",
     "plan_of",
     "suite_hash",

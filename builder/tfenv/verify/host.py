@@ -15,11 +15,15 @@ def host_facts(
     run: Run,
     engine: Engine,
     *,
-    gpus: bool,
+    gpus: bool | str,
     cpuinfo: Callable[[], str] = lambda: _read("/proc/cpuinfo"),
     machine: Callable[[], str] = platform.machine,
 ) -> Host:
-    """What matters of this machine. GPUs count only where the container gets them."""
+    """What matters of this machine. GPUs count only where the container gets them.
+
+    Args:
+        gpus: which of them it gets, as of ``container.Spec``.
+    """
     models = [line.split(":", 1)[1].strip() for line in cpuinfo().splitlines() if "model name" in line]
     host = Host(
         kernel=engine.kernel,
@@ -29,12 +33,26 @@ def host_facts(
     )
     if not gpus:
         return host
-    done = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    done = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", *chosen(gpus)])
     rows = [line.rsplit(",", 1) for line in done.stdout.splitlines() if "," in line]
     if done.returncode != 0 or not rows:
         return host
     names = tuple(name.strip() for name, _ in rows)
     return replace(host, gpus=names, driver=rows[0][1].strip())
+
+
+def given(wanted: str | None) -> bool | str:
+    """What a container is given, of what ``runline.choose_gpus`` says."""
+    return True if wanted == "all" else wanted or False
+
+
+def chosen(gpus: bool | str) -> list[str]:
+    """The option by which nvidia-smi shows what the engine would give; none for all."""
+    if gpus is True or gpus in ("all", "auto"):
+        return []
+    text = str(gpus)
+    names = ",".join(map(str, range(int(text)))) if text.isdigit() else text.removeprefix("device=")
+    return ["-i", names]
 
 
 def _read(path: str) -> str:

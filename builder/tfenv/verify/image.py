@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tfenv.container import Bind, Spec
@@ -12,7 +12,7 @@ from tfenv.report import Check, Host, Report
 
 from .judging import NO_GPU, judge
 from .plan import Plan, plan_of
-from .running import FOLDER, Start, commands, run_first
+from .running import FOLDER, Job, Runner, Start, in_one
 from .suite import Suite, mounted, pack, suite_hash
 
 
@@ -22,9 +22,11 @@ def verify_image(
     *,
     digest: str | None,
     host: Host,
-    start: Start,
+    start: Start | None = None,
+    runner: Runner | None = None,
     suite: Suite = "smoke",
-    gpus: bool = False,
+    gpus: bool | str = False,
+    more: Sequence[str] = (),
     timeout: int | None = None,
     endpoint: str = "",
     stand_in: str = "",
@@ -36,8 +38,9 @@ def verify_image(
     """Verify the image ``ref``, whose manifest has ``digest`` (None: it is not here).
 
     Args:
-        start: runs a container: ``Containers.container``.
-        gpus: give it all GPUs. timeout: seconds for the whole suite, else what its plan says.
+        start: runs a container: ``Containers.container``. runner: how the suite is run, if not in one.
+        gpus: give it all GPUs, or as of ``Spec.gpus``. more: arguments of the suite.
+        timeout: seconds for the whole suite, else what its plan says.
         endpoint: the engine's; the suite is mounted from this machine, so it must be local.
         stand_in: the base image that a stand-in replaces in ``ref``, if one does.
         on_check: gets each check as it ends.
@@ -45,6 +48,9 @@ def verify_image(
     Raises:
         UsageError: no such image. NotReadyError: the engine cannot run it here.
     """
+    if runner is None:
+        assert start is not None
+        runner = in_one(start)
     if digest is None:
         raise UsageError(f"there is no image {ref} here", remedy=f"run `tfenv build {ref}`")
     if endpoint.startswith(("tcp://", "ssh://", "http://", "https://")):
@@ -58,7 +64,7 @@ def verify_image(
     began = clock()
     with mounted(code, declared) as folder:
         spec = Spec(image=ref, gpus=gpus, binds=(Bind(folder, FOLDER),))
-        outcome, ended, stderr = run_first(start, spec, commands(limit, suite), limit, on_check)
+        outcome, ended, stderr = runner(Job(spec, suite, limit, tuple(more), on_check))
     verdict, outcome = judge(outcome, ended, stderr, limit, plan)
     if verdict == "pass" and not gpus:
         # The container was given no GPU: whatever the image says of one is not true.

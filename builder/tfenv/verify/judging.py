@@ -13,6 +13,7 @@ from .plan import Plan
 from .protocol import Outcome
 
 NO_GPU = "no GPU"  # the verifier's reason for what needs one
+STATUS = {"pass": 0, "fail": 1, "unverified": 3}  # the exit status of the suite, by its verdict
 
 
 def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -> tuple[Verdict, Outcome]:
@@ -23,15 +24,14 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -
     """
     states = [check.status for check in outcome.checks]
     if outcome.verdict not in ("pass", "fail", "unverified"):
-        return "fail", _broke_off(outcome, _why_ended(ended, limit), stderr)
+        return "fail", _broke_off(outcome, why_ended(ended, limit), stderr)
     if outcome.verdict == "fail" or "fail" in states:
         if "fail" not in states:
             return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr)
         return "fail", outcome
     if lost := set(outcome.planned) - {check.name for check in outcome.checks}:
         return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr)
-    expected = {"pass": 0, "unverified": 3}[outcome.verdict]
-    if ended.status != expected:
+    if ended.status != STATUS[outcome.verdict]:
         why = f"the suite said {outcome.verdict} but ended with exit status {ended.status}"
         return "fail", _broke_off(outcome, why, stderr)
     if doubts := [*_not_run(outcome, plan), *_not_planned(outcome, plan)]:
@@ -68,7 +68,8 @@ def _not_planned(outcome: Outcome, plan: Plan) -> Iterator[str]:
         yield f"the suite has unknown checks: {', '.join(strange)}"
 
 
-def _why_ended(ended: Ended, limit: int) -> str:
+def why_ended(ended: Ended, limit: int) -> str:
+    """How a suite ended that gave no verdict within ``limit`` seconds."""
     if ended.out_of_memory:
         return "the kernel ended the suite: out of memory"
     if ended.status in (124, 137):

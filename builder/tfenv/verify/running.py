@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfenv.container import Ended, Output, ProgramMissingError, Spec
@@ -41,11 +41,39 @@ class Container(Protocol):
 
 
 Start = Callable[[Spec], AbstractContextManager[Container]]
+Said = tuple[Outcome, Ended, str]  # what the suite said, how it ended, the end of its stderr
 
 
-def commands(limit: int, suite: str) -> list[tuple[str, ...]]:
-    """The ways to start the suite, best first; ``limit`` in seconds."""
-    arguments = (f"{FOLDER}/verify.pyz", "--declared", f"{FOLDER}/declared.json", "--suite", suite)
+@dataclass(frozen=True)
+class Job:
+    """What is to be run in an image.
+
+    Args:
+        limit: seconds for the suite. more: arguments of the suite. on_check: gets each check as it ends.
+    """
+
+    spec: Spec
+    suite: str
+    limit: int
+    more: tuple[str, ...]
+    on_check: Callable[[Check], None]
+
+
+Runner = Callable[[Job], Said]
+
+
+def in_one(start: Start) -> Runner:
+    """Run the suite in one container."""
+
+    def run(job: Job) -> Said:
+        return run_first(start, job.spec, commands(job.limit, job.suite, job.more), job.limit, job.on_check)
+
+    return run
+
+
+def commands(limit: int, suite: str, more: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """The ways to start the suite, best first; ``limit`` in seconds; ``more`` arguments of the suite."""
+    arguments = (f"{FOLDER}/verify.pyz", "--declared", f"{FOLDER}/declared.json", "--suite", suite, *more)
     bare = [(python, "-B", *arguments) for python in _PYTHONS]
     return [*((*_LIMIT, str(limit), *command) for command in bare), *bare]
 
@@ -56,7 +84,7 @@ def run_first(
     ways: Sequence[tuple[str, ...]],
     limit: int,
     on_check: Callable[[Check], None],
-) -> tuple[Outcome, Ended, str]:
+) -> Said:
     """The outcome of the first way that starts; the image may lack `timeout` or `python`."""
     last = (Outcome(), Ended(127), "")
     for way in ways:
@@ -73,9 +101,7 @@ def run_first(
     return last
 
 
-def _attempt(
-    start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]
-) -> tuple[Outcome, Ended, str]:
+def _attempt(start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]) -> Said:
     outcome, pending, stderr = Outcome(), b"", b""
     with start(spec) as running:
         # `timeout` in the container may be missing, or the container may be stuck in the kernel.

@@ -10,12 +10,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tfenv.errors import IntegrityError
 from tfenv.resources import verifier_dir
 
-Suite = Literal["smoke", "full"]
+Suite = Literal["smoke", "full", "workers"]
+SUITES: tuple[Suite, ...] = get_args(Suite)
 PACKAGE = "tfenv_verify"
 
 

@@ -198,7 +198,13 @@ def judge_all(
         else _LOOK
     )
     for kind, answers in found.items():
-        failed = {index: one for index, one in enumerate(answers) if "failed" in one}
+        failed = dict(
+            # One that hung waited for another most of the time: it is named after it.
+            sorted(
+                ((index, one) for index, one in enumerate(answers) if "failed" in one),
+                key=lambda item: (bool(item[1].get("hung")), item[0]),
+            )
+        )
         if not failed:
             continue
         message = f"{kind}: {'; '.join(_how(cluster, index, one) for index, one in failed.items())}"
