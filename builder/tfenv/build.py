@@ -77,15 +77,15 @@ def build(inputs: Inputs, host: Host, *, no_cache: bool = False, archive_only: b
         return found
     began = time.monotonic()
     engine = ready_engine(host.env)
-    _check_disk(inputs.lock, engine, host.store)
+    _check_disk(inputs.own, engine, host.store)
     with host.store.lock():
         if not no_cache and (found := find(inputs, host.store)):
             return found  # by the tfenv that held the lock
-        fetch_inputs(inputs.lock, host)
+        fetch_inputs(inputs.own, host)
         fetched = time.monotonic()
         keep = not archive_only and (engine.builder is None or engine.builder.own)
         try:
-            with staged(inputs.lock, inputs.files, host.store, inputs.hash[:16]) as stage:
+            with staged(inputs.own, inputs.files, host.store, inputs.hash[:16]) as stage:
                 described, log = _run(inputs, engine, stage, host, no_cache=no_cache, keep=keep)
                 exported = time.monotonic()
                 made = _digest(inputs, described, engine)
@@ -141,12 +141,12 @@ def stage_for_hand(inputs: Inputs, host: Host, root: Path) -> list[str]:
     except FileExistsError as error:
         raise UsageError(f"{root} exists", remedy="name a folder that does not exist yet") from error
     try:
-        fetch_inputs(inputs.lock, host)
+        fetch_inputs(inputs.own, host)
     except BaseException:
         root.rmdir()
         raise
     try:
-        laid = stage(inputs.lock, inputs.files, host.store, root)
+        laid = stage(inputs.own, inputs.files, host.store, root)
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
         raise
@@ -169,7 +169,7 @@ def _argv(
         context=stage.main,
         dockerfile=stage.dockerfile,
         named_contexts={**stage.named, **inputs.contexts},
-        epoch=inputs.lock.epoch,
+        epoch=inputs.own.epoch,
         output=stage.archive,
         metadata=stage.metadata,
         no_cache=no_cache,
@@ -197,12 +197,16 @@ def _run(
     return described, log
 
 
-def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
-    builder = f"Docker Engine {engine.server_version}"
+def builder_name(engine: Engine) -> str:
+    """What has built, with its version, as digest.json records it."""
     if engine.builder and not engine.builder.own:
         # A builder in a container tells its version only once it has been started.
         known = probe_builder(run_command, engine.client or "docker") or engine.builder
-        builder = f"BuildKit {known.buildkit}"
+        return f"BuildKit {known.buildkit}"
+    return f"Docker Engine {engine.server_version}"
+
+
+def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
     return digest.Digest(
         inputs=inputs.hash,
         lock=inputs.lock_hash,
@@ -210,5 +214,5 @@ def _digest(inputs: Inputs, described: oci.Archive, engine: Engine) -> Digest:
         config=described.config_digest,
         diff_ids=described.diff_ids,
         layer_bytes=tuple(layer.size for layer in described.layers),
-        builder=builder,
+        builder=builder_name(engine),
     )

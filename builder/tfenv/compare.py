@@ -20,7 +20,7 @@ def _entries(archive: Path, layer: oci.LayerBlob) -> dict[str, tuple[object, ...
     with tarfile.open(archive) as outer:
         blob = outer.extractfile(f"blobs/{layer.digest.replace(':', '/')}")
         assert blob is not None
-        with tarfile.open(fileobj=_decompressed(blob, layer.media_type), mode="r|") as inner:
+        with tarfile.open(fileobj=decompressed(blob, layer.media_type), mode="r|") as inner:
             for member in inner:
                 file = inner.extractfile(member) if member.isreg() else None
                 content = _hash(file) if file else ""
@@ -44,7 +44,8 @@ def _hash(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _decompressed(blob: IO[bytes], media_type: str) -> IO[bytes]:
+def decompressed(blob: IO[bytes], media_type: str) -> IO[bytes]:
+    """A layer's tar from its blob."""
     if media_type.endswith("zstd"):
         import zstandard
 

@@ -172,6 +172,22 @@ def describe(path: Path, *, platform: str = "linux/amd64") -> Archive:
         )
 
 
+def documents(path: Path, *digests: str) -> tuple[bytes, ...]:
+    """The bytes of small blobs of the archive at ``path``, such as its manifest, checked by hash.
+
+    Raises:
+        IntegrityError: one is missing or damaged.
+    """
+    with _layout(path) as layout:
+        found = []
+        for digest in digests:
+            data = layout.open(layout.blob(digest)).read(_JSON_MAX)
+            if f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
+                raise layout.wrong(f"{digest} does not have its own hash")
+            found.append(data)
+        return tuple(found)
+
+
 def require_compression(archive: Archive, kind: str) -> None:
     """Are all layers compressed by ``kind`` (``zstd``, ``gzip``)?
 

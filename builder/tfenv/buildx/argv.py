@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfenv.engine import Engine
@@ -55,6 +55,8 @@ def build_argv(
     named_contexts: Mapping[str, Path | str] | None = None,
     no_cache: bool = False,
     image: str = "",
+    export: Sequence[str] = EXPORT,
+    network: bool = True,
 ) -> list[str]:
     """The argument list of a reproducible build to an OCI archive.
 
@@ -63,6 +65,7 @@ def build_argv(
         output: the archive to write, best under a temporary name: a failed build leaves it empty.
         metadata: JSON file that buildx writes the digest to.
         image: also keep the image in the engine under this name; only for the engine's own builder.
+        export: what the exporter is told. network: without it no step has one, whatever the Dockerfile says.
     """
     argv = [engine.client or "docker", "buildx", "build"]
     if engine.builder:
@@ -75,11 +78,13 @@ def build_argv(
         argv += ["--build-arg", f"{name}="]
     if no_cache:
         argv += ["--no-cache"]
+    if not network:
+        argv += ["--network", "none"]
     argv += ["--provenance=false", "--sbom=false", "--progress=rawjson"]
     argv += ["--metadata-file", str(metadata)]
-    argv += ["--output", _csv("type=oci", f"dest={output}", *EXPORT)]
+    argv += ["--output", _csv("type=oci", f"dest={output}", *export)]
     if image:
-        argv += ["--output", _csv("type=image", f"name={image}", *EXPORT)]
+        argv += ["--output", _csv("type=image", f"name={image}", *export)]
     return [*argv, str(context)]
 
 

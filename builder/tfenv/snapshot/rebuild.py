@@ -1,0 +1,254 @@
+"""Build a snapshot again, from its own files alone where need be, and hold the result against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfenv import build, buildx, digest, disk, oci
+from tfenv.buildx import BuildError
+from tfenv.errors import IntegrityError, NotReadyError, TfenvError
+
+from . import comparing, format, guard, tree
+from .archive import identity
+from .format import NotComparable, Snapshot
+from .layout import Layout, Manifest
+from .restore import Restored, restore, wanted
+
+if TYPE_CHECKING:
+    from tfenv.build import Host
+    from tfenv.engine import Engine
+    from tfenv.model import Lock
+
+    from .layout import Blob
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    """A rebuild.
+
+    Args:
+        archive: the OCI archive, in the store. builder: what built now; before: what built then.
+        elsewhere: inputs that the bundle lacked, and where they were found.
+        seconds: by stage. log: the builder's output.
+    """
+
+    snapshot: Snapshot
+    comparison: comparing.Comparison
+    archive: Path
+    manifest: str
+    builder: format.Builder
+    elsewhere: Mapping[str, str]
+    seconds: Mapping[str, float]
+    log: Path
+
+
+def open_snapshot(layout: Layout, blob: Blob) -> tuple[Manifest, Snapshot]:
+    """A snapshot's manifest and document.
+
+    Raises:
+        IntegrityError: they are damaged. NotComparable: a newer tfenv wrote them.
+    """
+    manifest = layout.manifest(blob)
+    snapshot = format.load(layout.read(manifest.document), where=f"{layout.root}: {blob.digest[:19]}")
+    return manifest, snapshot
+
+
+def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) -> Rebuilt:
+    """Build a snapshot without any cache, and compare.
+
+    Args:
+        offline: use no network at all, only the bundle and the store.
+
+    Raises:
+        Vanished: inputs are not to be had. NotComparable: another platform, or a newer format.
+        NotReadyError: engine or disk. BuildError: a step failed. IntegrityError: the bundle is damaged.
+    """
+    began = time.monotonic()
+    manifest, snapshot = open_snapshot(layout, blob)
+    if snapshot.platform != buildx.PLATFORM:
+        raise NotComparable(
+            f"{snapshot.cell} was built for {snapshot.platform}, this tfenv builds for {buildx.PLATFORM}",
+            remedy="rebuild it on a machine of that kind",
+        )
+    lock = _lock(layout, manifest)
+    engine = build.ready_engine(host.env)
+    if offline:
+        _require_local(engine)
+    _check_disk(manifest, snapshot, engine, host)
+    with host.store.lock(), _place(host, blob) as root:
+        restored = restore(layout, manifest, snapshot, lock, host, root, offline=offline)
+        text = restored.staged.dockerfile.read_text("utf-8") if restored.staged.dockerfile.is_file() else ""
+        guard.require_closed(text, {context.name for context in snapshot.contexts} | {*restored.staged.named})
+        ready = time.monotonic()
+        described, log = _build(snapshot, restored, engine, host, root)
+        built = time.monotonic()
+        builder = identity(engine, build.builder_name(engine))
+        archive = host.store.adopt(described.path)
+        described = oci.describe(archive)
+        comparison = comparing.compare(_before(layout, manifest, snapshot), _after(described, builder.name))
+        if comparison.exit_code == 0:
+            _record(snapshot, described, builder, archive, host)
+    return Rebuilt(
+        snapshot=snapshot,
+        comparison=comparison,
+        archive=archive,
+        manifest=described.manifest_digest,
+        builder=builder,
+        elsewhere=restored.elsewhere,
+        seconds={
+            "restore": round(ready - began, 2),
+            "build": round(built - ready, 2),
+            "compare": round(time.monotonic() - built, 2),
+        },
+        log=log,
+    )
+
+
+def _lock(layout: Layout, manifest: Manifest) -> Lock | None:
+    """The snapshot's lock; None where it is damaged, or of a format that this tfenv does not read."""
+    from tfenv.lockfile import load_lock
+
+    file = manifest.by_title.get("lock.json")
+    try:
+        return load_lock(layout.read(file).decode("utf-8", "replace")) if file else None
+    except TfenvError:
+        return None
+
+
+def _require_local(engine: Engine) -> None:
+    if engine.endpoint and not engine.endpoint.startswith("unix://"):
+        raise NotReadyError(
+            f"the engine is at {engine.endpoint}, which is reached over a network",
+            remedy="use an engine of this machine, or leave --offline out",
+        )
+
+
+def _check_disk(manifest: Manifest, snapshot: Snapshot, engine: Engine, host: Host) -> None:
+    """As ``build`` does, but by the bundle's files: the lock may be one that is not read any more."""
+    sizes = {f.title: f.size for f in wanted(manifest)}
+    wheels = sum(s for t, s in sizes.items() if t.startswith("wheels/") and not t.startswith("wheels/tool/"))
+    debs = sum(s for t, s in sizes.items() if t.startswith("debs/"))
+    image = sum(snapshot.expected.layer_bytes)
+    unpacked = int(disk.WHEEL_UNPACKED * wheels + disk.DEB_UNPACKED * debs)
+    places = {host.store.root: image + disk.RESERVE}
+    if folder := disk.engine_folder(Path(engine.root_dir or "/var/lib/docker")):
+        places[folder] = unpacked + image + disk.RESERVE
+    disk.check_all(places)
+
+
+@contextmanager
+def _place(host: Host, blob: Blob) -> Iterator[Path]:
+    """A folder for the build, removed afterwards; a failed build's stays, so that it can be repeated."""
+    root = host.store.root / "stage" / f"rebuild-{blob.digest[7:23]}"
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        root.mkdir(parents=True)
+        yield root
+    except BuildError:
+        raise
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _build(
+    snapshot: Snapshot, restored: Restored, engine: Engine, host: Host, root: Path
+) -> tuple[oci.Archive, Path]:
+    stage = restored.staged
+    bases = {c.name: f"oci-layout://{root / c.folder}@{c.digest}" for c in snapshot.contexts}
+    log = host.store.logs_dir / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-rebuild-{snapshot.cell}.log"
+    argv = buildx.build_argv(
+        engine,
+        context=stage.main,
+        dockerfile=stage.dockerfile,
+        named_contexts={**stage.named, **bases},
+        epoch=snapshot.epoch,
+        output=stage.archive,
+        metadata=stage.metadata,
+        no_cache=True,
+        export=snapshot.export,
+        network=False,
+    )
+    with host.console.build_view() as on_event:
+        result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=stage.metadata)
+    oci.verify_blobs(stage.archive)
+    described = oci.describe(stage.archive)
+    if result.digest and described.manifest_digest != result.digest:
+        raise IntegrityError(
+            f"the archive of {snapshot.cell} holds {described.manifest_digest}, "
+            f"the builder said {result.digest}",
+            remedy="type the command again; if it stays so, the engine's export is broken",
+        )
+    return described, log
+
+
+def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> comparing.Image:
+    """The snapshot's side, from the bundle alone; read only as far as it is needed."""
+    expected, files = snapshot.expected, manifest.by_title
+
+    def read(title: str) -> bytes:
+        try:
+            return layout.read(files[title], limit=256 << 20)
+        except (KeyError, IntegrityError) as error:
+            why = error.message if isinstance(error, IntegrityError) else "it is not in the bundle"
+            raise NotComparable(
+                f"{snapshot.cell} was rebuilt, and differs from the recorded digests; what differs cannot be "
+                f"told without {title}: {why}",
+                remedy="restore the bundle from another copy",
+            ) from None
+
+    def document(title: str) -> Mapping[str, Any]:
+        value = json.loads(read(title))
+        assert isinstance(value, dict)
+        return value
+
+    return comparing.Image(
+        manifest_digest=expected.manifest,
+        config_digest=expected.config,
+        diff_ids=expected.diff_ids,
+        manifest=lambda: document("expected/manifest.json"),
+        config=lambda: document("expected/config.json"),
+        tree=lambda: tree.load(read("expected/tree.jsonl.zst")),
+        builder=snapshot.builder.name,
+    )
+
+
+def _after(described: oci.Archive, builder: str) -> comparing.Image:
+    return comparing.Image(
+        manifest_digest=described.manifest_digest,
+        config_digest=described.config_digest,
+        diff_ids=described.diff_ids,
+        manifest=lambda: described.manifest,
+        config=lambda: described.config,
+        tree=lambda: tree.read_tree(described.path),
+        builder=builder,
+    )
+
+
+def _record(
+    snapshot: Snapshot, described: oci.Archive, builder: format.Builder, archive: Path, host: Host
+) -> None:
+    """Tell the store that it has this build again, so that `tfenv build` need not make it."""
+    made = digest.Digest(
+        inputs=snapshot.inputs,
+        lock=snapshot.lock,
+        manifest=described.manifest_digest,
+        config=described.config_digest,
+        diff_ids=described.diff_ids,
+        layer_bytes=tuple(layer.size for layer in described.layers),
+        builder=builder.name,
+    )
+    record = json.loads(digest.dump(made)) | {
+        "archive": archive.name,
+        "archive_bytes": archive.stat().st_size,
+    }
+    host.store.write_record(snapshot.inputs, record)
