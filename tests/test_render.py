@@ -91,7 +91,7 @@ def test_golden_of_a_bootstrap_with_a_python_of_the_provider(cell: Cell, golden:
 
 def test_the_same_bytes_twice(cell: Cell) -> None:
     first = render.render(cell, fixed(cell))
-    render._environment.cache_clear()
+    render.templating.cache_clear()
     assert render.render(cell, fixed(cell)) == first
 
 

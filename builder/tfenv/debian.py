@@ -48,7 +48,7 @@ def resolve_debian(
         apt = ScratchApt(Path(folder), sources_list(suite, mirrors, signed_by), env, run)
         apt("apt-get", "-q", "update")
         wanted = apt("apt-get", "-qq", "--print-uris", "install", "?essential", *packages)
-        uris = list(_print_uris(wanted))
+        uris = list(print_uris(wanted))
         names = [f"{uri.name}={uri.version}" for uri in uris]
         shown = apt("apt-cache", "show", *names) if names else ""
         at = newest_date(file.read_text("utf-8") for file in sorted(Path(folder, "lists").glob("*Release")))
@@ -82,7 +82,7 @@ def newest_date(releases: Iterable[str]) -> str:
 
 
 def debian_packages(
-    uris: Iterable[_Uri], stanzas: Sequence[Stanza], mirrors: Mirrors
+    uris: Iterable[Uri], stanzas: Sequence[Stanza], mirrors: Mirrors
 ) -> tuple[DebianPackage, ...]:
     """Join what apt would fetch with what its index says of it."""
     known = {(s["Package"], s["Version"]): s for s in stanzas}
@@ -156,18 +156,20 @@ def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class _Uri:
+class Uri:
+    """What apt would fetch, as ``apt-get --print-uris`` names it."""
+
     url: str
     name: str
     version: str
 
 
-def _print_uris(text: str) -> Iterator[_Uri]:
+def print_uris(text: str) -> Iterator[Uri]:
     """Parse lines of ``apt-get --print-uris``: 'URL' name_version_arch.deb size hash."""
     for line in text.splitlines():
         match = re.match(r"'([^']+)' ([^_\s]+)_([^_\s]+)_[^_\s]+\.deb \d+", line)
         if match:
-            yield _Uri(url=match[1], name=match[2], version=unquote(match[3]))
+            yield Uri(url=match[1], name=match[2], version=unquote(match[3]))
 
 
 def _archive_of(url: str, mirrors: Mirrors) -> Archive:

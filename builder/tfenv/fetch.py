@@ -194,7 +194,11 @@ def _ask(
 
 
 def python_of(lock: Lock) -> str:
-    """The Python in the cell's name, e.g. ``3.11``."""
+    """The Python in the cell's name, e.g. ``3.11``; an environment's says it itself."""
+    from tfenv.team.model import Layer
+
+    if isinstance(lock, Layer):
+        return lock.python
     for part in lock.cell.split("-"):
         if part.startswith("py3."):
             return part[2:]

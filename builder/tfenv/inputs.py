@@ -31,6 +31,11 @@ class Inputs:
     stand_in: str = ""
     contexts: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def own(self) -> Lock:
+        """What the build itself installs: all of the lock, but for what an image that it extends has."""
+        return self.lock
+
     @cached_property
     def lock_hash(self) -> str:
         """sha256 of the lock."""

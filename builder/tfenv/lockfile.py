@@ -63,6 +63,11 @@ _NESTED: dict[str, re.Pattern[str]] = {
 
 def dump_lock(lock: Lock) -> str:
     """The canonical text: keys sorted, one package per line, a newline at the end."""
+    return canonical(lock)
+
+
+def canonical(lock: object) -> str:
+    """The canonical text of a dataclass of any kind of lock."""
     lines = []
     for key, value in sorted(to_plain(lock).items()):
         if isinstance(value, list) and value:
@@ -93,8 +98,8 @@ def load_lock(text: str, *, where: str = LOCK_NAME) -> Lock:
             "use the tfenv that wrote it, or lock the cell anew",
         )
     try:
-        lock = from_plain(Lock, data, check=_shape)
-        _check(lock)
+        lock = from_plain(Lock, data, check=check_shape)
+        check_lock(lock)
     except ValueError as error:
         raise _bad(where, str(error)) from error
     if dump_lock(lock) != text:
@@ -145,7 +150,8 @@ def _compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _shape(where: str, value: Any) -> None:
+def check_shape(where: str, value: Any) -> None:
+    """Raise ValueError where a text or number of a lock is not what its field's name admits."""
     where_ = re.sub(r"\[\d+\]", "", where)
     shape = _NESTED.get(where_) or _SHAPES.get(where_.rsplit(".", 1)[-1])
     if isinstance(value, str) and shape and not shape.fullmatch(value):
@@ -154,7 +160,7 @@ def _shape(where: str, value: Any) -> None:
         raise ValueError(f"{where}: {value} is negative")
 
 
-def _check(lock: Lock) -> None:
+def check_lock(lock: Lock) -> None:
     """What holds between values: no package twice, and files that are what their names say."""
     from packaging.utils import (
         InvalidSdistFilename,

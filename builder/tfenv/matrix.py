@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta, timezone
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .model import Base, Cell, CudaFrom, CudaSet, Link, Matrix, Row, Rule
 from .refusals import Combination, cuda_source, own_pythons, refusal
 from .schema import CudaSetSpec, DebianSpec, FileRule, MatrixSpec, NvidiaSpec, RowSpec, WheelRule
 from .schema_errors import dotted, validate
+from .team.expand import environments
 from .times import instant, unix
 from .versions import order
 from .yamlfile import Document, Location, Problem, failure, read
@@ -95,13 +97,14 @@ def _expand(spec: MatrixSpec, known: Mapping[str, Compiled | str], document: Doc
         )
     if problems:
         raise failure(document.path, problems, remedy="name a default that exists, or none")
-    return Matrix(
+    matrix = Matrix(
         repository=spec.repository,
         cells=tuple(cells),
         refused=tuple(refused),
         bases=tuple(bases.values()),
         rows=tuple(rows),
     )
+    return replace(matrix, environments=environments(spec, matrix, document))
 
 
 def _offered(spec: MatrixSpec, row: RowSpec) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tfenv.memo import Memo, code_version, hash_of
-from tfenv.model import Base, Cell, CudaFrom, CudaSet, Matrix, Row
+from tfenv.model import Base, Cell, CudaFrom, CudaSet, Environment, Matrix, Row
 from tfenv.plain import from_plain, to_plain
 
 _T = TypeVar("_T")
@@ -57,6 +57,7 @@ class _Kept:
     Args:
         rows, bases: the matrix's own, of which there are ``own_rows`` and ``own_bases``, then the cells'.
         cells: row, Python, base, CUDA set, CUDA source.
+        environments: cell, title, asked, apt, extras, exclude_newer.
     """
 
     repository: str
@@ -67,6 +68,7 @@ class _Kept:
     own_bases: int
     sets: tuple[CudaSet, ...]
     cells: tuple[tuple[int, str, int, int, CudaFrom], ...]
+    environments: tuple[tuple[int, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str], ...]
 
 
 def _dump(matrix: Matrix) -> Any:
@@ -91,21 +93,32 @@ def _dump(matrix: Matrix) -> Any:
             )
             for cell in matrix.cells
         ),
+        environments=tuple(
+            (matrix.cells.index(own.start), own.title, own.asked, own.apt, own.extras, own.exclude_newer)
+            for own in matrix.environments
+        ),
     )
     return to_plain(kept)
 
 
 def _load(data: Any) -> Matrix:
     kept = from_plain(_Kept, data)
+    cells = tuple(
+        Cell(row=kept.rows[r], python=p, base=kept.bases[b], cuda_set=kept.sets[s], cuda_from=source)
+        for r, p, b, s, source in kept.cells
+    )
     return Matrix(
         repository=kept.repository,
-        cells=tuple(
-            Cell(row=kept.rows[r], python=p, base=kept.bases[b], cuda_set=kept.sets[s], cuda_from=source)
-            for r, p, b, s, source in kept.cells
-        ),
+        cells=cells,
         refused=kept.refused,
         bases=kept.bases[: kept.own_bases],
         rows=kept.rows[: kept.own_rows],
+        environments=tuple(
+            Environment(
+                **vars(cells[n]), title=title, asked=asked, apt=apt, extras=extras, exclude_newer=newest
+            )
+            for n, title, asked, apt, extras, newest in kept.environments
+        ),
     )
 
 

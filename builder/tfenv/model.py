@@ -180,14 +180,63 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Environment(Cell):
+    """A team's own environment: a row's cell, and the team's packages in layers on top of its image.
+
+    Args:
+        title: what it is called, e.g. ``vision``.
+        asked: the team's requirements, those of its extras among them.
+        apt: Debian packages wanted on top, those of its extras among them.
+        extras: names of ready-made additions.
+        exclude_newer: RFC 3339 time; no wheel of the team's uploaded later is locked.
+    """
+
+    title: str
+    asked: tuple[str, ...] = ()
+    apt: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    exclude_newer: str
+
+    @property
+    def name(self) -> str:
+        """The name that the team gave it."""
+        return self.title
+
+    @property
+    def start(self) -> Cell:
+        """The cell whose image it extends."""
+        return Cell(
+            row=self.row,
+            python=self.python,
+            base=self.base,
+            cuda_set=self.cuda_set,
+            cuda_from=self.cuda_from,
+        )
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """All that is asked of the resolver: the row's and the team's."""
+        return (*super().requirements, *self.asked)
+
+    @property
+    def epoch(self) -> int:
+        """Unix seconds; upper bound of the file times of the team's layers."""
+        return max(super().epoch, unix(self.exclude_newer))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """All of matrix.yaml: ``cells`` are accepted, ``refused`` are not, each with the reason."""
+    """All of matrix.yaml: ``cells`` are accepted, ``refused`` are not, each with the reason.
+
+    ``environments`` are the team's own, which extend some of the cells.
+    """
 
     repository: str
     cells: tuple[Cell, ...]
     refused: tuple[tuple[str, str], ...]
     bases: tuple[Base, ...]
     rows: tuple[Row, ...]
+    environments: tuple[Environment, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,8 @@ def template_version(kind: BaseKind) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def templating() -> jinja2.Environment:
+    """How templates are read and filled."""
     import jinja2
 
     return jinja2.Environment(
@@ -95,7 +96,7 @@ def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dic
     }
 
 
-def _trim_arguments(lock: Lock, *, cuda: bool) -> str:
+def trim_arguments(lock: Lock, *, cuda: bool) -> str:
     """Of NVIDIA's wheels or of all others: so that what one row leaves out does not fork a shared layer."""
 
     def words(rules: tuple[Rule, ...]) -> list[str]:
@@ -114,7 +115,7 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
     """
     from tfenv import lockfile
 
-    template = _environment().get_template(f"Dockerfile.{cell.base.kind}.j2")
+    template = templating().get_template(f"Dockerfile.{cell.base.kind}.j2")
     python = f"python{cell.python}" if lock.interpreter is None else f"{PROVIDED}/bin/python{cell.python}"
     dockerfile = template.render(
         cell=cell,
@@ -124,8 +125,8 @@ def render(cell: Cell, lock: Lock, *, locked: bool = True) -> dict[str, str]:
         environment=image_environment(lock),
         labels=image_labels(cell, lock, lockfile.lock_hash(lock), locked=locked and lock.complete),
         site_packages=f"{VENV}/lib/python{cell.python}/site-packages",
-        trim_cuda=_trim_arguments(lock, cuda=True),
-        trim_python=_trim_arguments(lock, cuda=False),
+        trim_cuda=trim_arguments(lock, cuda=True),
+        trim_python=trim_arguments(lock, cuda=False),
     )
     return {"Dockerfile": dockerfile, "requirements.lock": lockfile.requirements_lock(lock)}
 

@@ -41,6 +41,9 @@ _IMAGE = (
 _SONAME = r"^lib[A-Za-z0-9_]+\.so(\.[0-9]{1,4}){0,4}$"
 _WHEEL = r"^[a-z0-9]+(-[a-z0-9]+){0,8}$"
 _GLOB = r"^[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*(/[A-Za-z0-9_*?][A-Za-z0-9_.*?+-]*)*$"
+# No digit first: what begins with one is a cell's name or alias.
+_ENVIRONMENT = r"^[a-z][a-z0-9]{0,20}([._-][a-z0-9]{1,20}){0,4}$"
+_CELL = r"^[a-z0-9][a-z0-9._-]{0,80}$"
 # Control, line-separating, invisible and direction-changing characters, and what a shell expands.
 _UNPRINTABLE = r"\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff" + '"\\\\$`'
 _REASON = rf"^[^\s{_UNPRINTABLE}][^{_UNPRINTABLE}]{{9,399}}$"
@@ -62,6 +65,8 @@ EXPECTED = {
     _SONAME: "the soname of a library such as libcupti.so.11.2",
     _WHEEL: "a normalised distribution name such as nvidia-nccl-cu12",
     _GLOB: "a relative path or glob such as nvidia/*/include/**",
+    _ENVIRONMENT: "a name such as vision or vision-2: lower-case letters and digits, in parts joined by - . or _",
+    _CELL: "the name or an alias of a cell, such as 2.15-cu12",
     _REASON: "a reason in plain words, on one line, of 10 to 400 characters, without double quotes, "
     "backslashes, dollar signs and backticks",
 }
@@ -88,6 +93,7 @@ Reason = Annotated[str, _text(_REASON)]
 Package = Annotated[str, _text(_PACKAGE)]
 Image = Annotated[str, _text(_IMAGE)]
 Soname = Annotated[str, _text(_SONAME)]
+EnvironmentName = Annotated[str, _text(_ENVIRONMENT)]
 
 
 class _Strict(BaseModel):
@@ -242,6 +248,24 @@ class ExcludeSpec(_Strict):
     why: Reason = Field(description="The reason, shown to whoever asks for the combination.")
 
 
+class EnvironmentSpec(_Strict):
+    """A team's own environment: a cell, and the team's packages in layers on top of its image."""
+
+    start: Annotated[str, _text(_CELL)] = Field(
+        alias="from", description="The cell that it extends, by name or alias."
+    )
+    requirements: list[Requirement] = Field(
+        default_factory=list, description="The team's packages, resolved together with TensorFlow."
+    )
+    apt: list[Package] = Field(default_factory=list, description="Debian packages on top of the base's.")
+    extras: list[Annotated[str, _text(_WHEEL)]] = Field(
+        default_factory=list, description="Ready-made additions: jupyter, devel."
+    )
+    exclude_newer: Time = Field(
+        description="No wheel of the team's uploaded later is locked, but for single ones upgraded since."
+    )
+
+
 class MatrixSpec(_Strict):
     """The TensorFlow GPU environments that exist."""
 
@@ -259,6 +283,9 @@ class MatrixSpec(_Strict):
     rows: list[RowSpec] = Field(min_length=1, description="One per TensorFlow release.")
     exclude: list[ExcludeSpec] = Field(
         default_factory=list, description="Combinations of the rows that are refused."
+    )
+    environments: dict[EnvironmentName, EnvironmentSpec] = Field(
+        default_factory=dict, description="The team's own environments, each on top of a cell."
     )
 
 

@@ -68,6 +68,7 @@ def compile_pylock(
     platform: str,
     options: Sequence[str],
     overrides: Sequence[str] = (),
+    constraints: Sequence[str] = (),
     index: IndexSettings,
     uv: str,
     env: Mapping[str, str],
@@ -76,6 +77,7 @@ def compile_pylock(
     """What ``uv pip compile --format pylock.toml`` answers, parsed; only wheels are considered.
 
     Args:
+        constraints: what holds for packages that something else asks for, e.g. ``numpy==1.26.4``.
         env: the user's environment, of which ``index`` passes on what says how an index is reached.
     """
     with tempfile.TemporaryDirectory(prefix="tfenv-uv-") as folder:
@@ -84,10 +86,11 @@ def compile_pylock(
         command += ["--python-platform", platform, "--only-binary", ":all:"]
         # uv's own defaults, said aloud: the user's uv.toml may say something else.
         command += ["--resolution", "highest", "--prerelease", "if-necessary-or-explicit", *options]
-        if overrides:
-            file = Path(folder, "overrides.txt")
-            file.write_text("\n".join(overrides) + "\n", "utf-8")
-            command += ["--override", str(file)]
+        for option, lines in (("override", overrides), ("constraint", constraints)):
+            if lines:
+                file = Path(folder, f"{option}s.txt")
+                file.write_text("\n".join(lines) + "\n", "utf-8")
+                command += [f"--{option}", str(file)]
         command += index.uv_args()
         # In an empty folder, so that no pyproject.toml of the user's project changes the result.
         done = _call(
@@ -98,7 +101,7 @@ def compile_pylock(
             env={**index.environment(env), "NO_COLOR": "1"},
         )
     if done.returncode:
-        raise _failure(done.stderr)
+        raise failure(done.stderr)
     return _toml(done.stdout)
 
 
@@ -135,8 +138,8 @@ def _call(run: Run, command: Sequence[str], text: str, **options: Any) -> Any:
         ) from error
 
 
-def _failure(stderr: str) -> TfenvError:
-    """uv's own reason, without colours, warnings and passwords."""
+def failure(stderr: str) -> TfenvError:
+    """What uv says on stderr as an error: its own reason, without colours, warnings and passwords."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", stderr)
     lines = [line.rstrip() for line in plain.splitlines() if not line.startswith("warning:")]
     reason = redact("\n".join(line for line in lines if line)) or "uv failed without a word"

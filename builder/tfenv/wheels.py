@@ -31,6 +31,7 @@ def resolve_wheels(
     exempt: Iterable[str] = (),
     from_source: Iterable[str] = (),
     without: Iterable[str] = (),
+    constraints: Sequence[str] = (),
     index: IndexSettings,
     uv: str,
     env: Mapping[str, str],
@@ -47,6 +48,7 @@ def resolve_wheels(
         exempt: pinned requirements whose wheels may be of any day.
         from_source: names of packages whose source archive is taken, never a wheel.
         without: names of packages not to install.
+        constraints: what holds for packages that something else asks for, e.g. ``numpy==1.26.4``.
         measure: (size in bytes, sha256) of a URL, for indexes that do not tell.
 
     Returns the wheels sorted by name, and their URLs by sha256. Raises UsageError when the
@@ -58,6 +60,7 @@ def resolve_wheels(
         platform=platform,
         options=("--exclude-newer", exclude_newer, *_exempting(exempt), *sources(from_source)),
         overrides=[f"{name} ; python_version < '0'" for name in sorted(without)],
+        constraints=constraints,
         index=index,
         uv=uv,
         env=env,

@@ -1,0 +1,70 @@
+"""A built image as a folder that BuildKit can start from: an OCI layout, with its layers where they are needed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfenv import oci
+from tfenv.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from tfenv.store import Store
+
+_CHUNK = 1 << 20  # bytes
+
+
+@contextmanager
+def unpacked(archive: Path, store: Store, *, layers: bool) -> Iterator[str]:
+    """The image of an archive as a build context, ``oci-layout://FOLDER@sha256:...``, for a while.
+
+    Args:
+        layers: unpack them too. An engine that has the image asks only for its manifest and config,
+            so that a gigabyte of layers need not be written once more.
+    """
+    described = oci.describe(archive)
+    folder = store.root / "stage" / f"row-{described.manifest_digest.removeprefix('sha256:')[:16]}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        write(archive, described, folder, layers=layers)
+        yield f"oci-layout://{folder}@{described.manifest_digest}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(archive: Path, described: oci.Archive, folder: Path, *, layers: bool) -> None:
+    """Write the layout into a new folder."""
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    wanted = {described.manifest_digest, described.config_digest}
+    if layers:
+        wanted |= {layer.digest for layer in described.layers}
+    names = {f"blobs/sha256/{digest.removeprefix('sha256:')}" for digest in wanted}
+    with tarfile.open(archive, "r:") as tar:
+        for member in tar:
+            name = member.name.removeprefix("./")
+            stream = tar.extractfile(member) if name in names and member.isfile() else None
+            if stream is not None:
+                with (folder / name).open("wb") as target:
+                    shutil.copyfileobj(stream, target, _CHUNK)
+                names.discard(name)
+    if names:
+        raise IntegrityError(
+            f"{archive} lacks {', '.join(sorted(names))}", remedy="type the command again: it is built anew"
+        )
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', "utf-8")
+    entry = {
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "digest": described.manifest_digest,
+        "size": (folder / "blobs" / "sha256" / described.manifest_digest.removeprefix("sha256:"))
+        .stat()
+        .st_size,
+        "platform": {"architecture": "amd64", "os": "linux"},
+    }
+    index = {"schemaVersion": 2, "manifests": [entry]}
+    (folder / "index.json").write_text(json.dumps(index), "utf-8")

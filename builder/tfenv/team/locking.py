@@ -1,0 +1,260 @@
+"""Make a team environment's lock: resolve what was asked for beside the row's packages, keep all else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from tfenv.errors import UsageError
+from tfenv.lock import Upgrade
+from tfenv.model import DebianPackage, Environment, Lock, Wheel
+from tfenv.refusals import project
+
+from . import conflict
+from .model import RowPin, TeamLock
+from .packages import require_debian, resolve_on_top
+
+#: What can be resolved anew of an environment; its base and Python are the row's.
+OWN_UPGRADES: tuple[Upgrade, ...] = ("wheels", "debian")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolvers:
+    """How packages are resolved; the tests pass their own.
+
+    Args:
+        wheels: (environment, the row's lock, requirements, constraints, RFC 3339 time) -> the wheels
+            that the row lacks. UsageError where the requirements cannot be met.
+        debian: (suite, what is installed, what is wanted) -> what is to be added, and the time of the
+            mirror's indexes.
+        uv: version of the uv that resolves.
+        now: RFC 3339 time.
+    """
+
+    wheels: Callable[[Environment, Lock, Sequence[str], Sequence[str], str], tuple[Wheel, ...]]
+    debian: Callable[[str, Sequence[DebianPackage], Sequence[str]], tuple[tuple[DebianPackage, ...], str]]
+    uv: Callable[[], str]
+    now: Callable[[], str]
+
+
+def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
+    """The real ones: this host's uv, apt and index settings."""
+    from tfenv.uv import uv_binary, uv_version
+
+    env = os.environ if env is None else env
+
+    def wheels(
+        cell: Environment, row: Lock, asked: Sequence[str], constraints: Sequence[str], newest: str
+    ) -> tuple[Wheel, ...]:
+        from tfenv.index import discover
+        from tfenv.measure import measure
+        from tfenv.wheels import resolve_wheels
+
+        index, wanted = discover(env), {project(text) for text in asked}
+        found, _ = resolve_wheels(
+            (*cell.start.requirements, *asked),
+            python=cell.python,
+            platform=row.wheel_platform,
+            exclude_newer=newest,
+            exempt=constraints,
+            from_source=[wheel.name for wheel in row.wheels if wheel.layer == "source"],
+            without=[rule.what for rule in row.without if rule.what not in wanted],
+            constraints=constraints,
+            index=index,
+            uv=uv_binary(env),
+            env=env,
+            measure=lambda url: measure(url, index.requests_session()),
+        )
+        there = {wheel.name for wheel in row.wheels if wheel.layer != "tool"}
+        return tuple(wheel for wheel in found if wheel.layer != "tool" and wheel.name not in there)
+
+    return Resolvers(
+        wheels=wheels,
+        debian=lambda suite, installed, wanted: resolve_on_top(suite, installed, wanted, env),
+        uv=lambda: uv_version(uv_binary(env)),
+        now=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def row_pins(row: Lock) -> tuple[str, ...]:
+    """The row's packages as constraints: on top of an image none of them can move."""
+    return tuple(f"{wheel.name}=={wheel.version}" for wheel in row.wheels if wheel.layer != "tool")
+
+
+def packages_of(row: Lock) -> str:
+    """sha256 over the names and versions of all that the row brings."""
+    told = [row_pins(row), [(package.name, package.version) for package in row.debian], row.wheel_platform]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def make_lock(
+    cell: Environment,
+    row: Lock,
+    pin: RowPin,
+    previous: TeamLock | None,
+    *,
+    upgrade: Set[Upgrade],
+    packages: Sequence[str] = (),
+    template: str,
+    resolvers: Resolvers,
+) -> TeamLock:
+    """The environment's lock.
+
+    Args:
+        row: the lock of its cell; pin: what to note of that one's image.
+        previous: what is locked today; None resolves everything.
+        upgrade: what to resolve anew; packages: names of single wheels to resolve anew.
+
+    Raises:
+        UsageError: what is asked for is not what was locked, and was not asked to be resolved anew;
+            or it cannot be met, with the reason.
+    """
+    if cell.apt:
+        require_debian(cell)
+    if previous is None:
+        upgrade = {"wheels", "debian", *upgrade}
+    elif late := differences(cell, pin, previous, upgrade):
+        raise UsageError(
+            f"{cell.name} asks for something else than its lock was made from:\n  " + "\n  ".join(late),
+            remedy=f"type: tfenv lock {cell.name} --upgrade all   (or wheels, debian)",
+        )
+    wheels, uv, newest = _wheels(cell, row, previous, upgrade, packages, resolvers)
+    if previous is not None and "debian" not in upgrade:
+        debian, at = previous.debian, previous.debian_locked_at
+    elif cell.apt:
+        debian, at = resolvers.debian(row.suite, row.debian, cell.apt)
+    else:
+        debian, at = (), ""
+    return TeamLock(
+        cell=cell.name,
+        row=pin,
+        epoch=cell.epoch,
+        requirements=cell.asked,
+        apt=cell.apt,
+        exclude_newer=newest,
+        template=template,
+        uv=uv,
+        debian=tuple(sorted(debian, key=lambda package: package.name)),
+        debian_locked_at=at,
+        wheels=tuple(sorted(wheels, key=lambda wheel: wheel.name)),
+    )
+
+
+def differences(
+    cell: Environment, pin: RowPin, lock: TeamLock, upgrade: Set[Upgrade] = frozenset()
+) -> list[str]:
+    """What an environment asks a resolver for now and its lock was not made from."""
+    found = []
+    if "wheels" not in upgrade:
+        found += _asked("requirements", cell.asked, lock.requirements)
+        if cell.exclude_newer != lock.exclude_newer:
+            found.append(f"exclude_newer is {cell.exclude_newer}, locked is {lock.exclude_newer}")
+    if "debian" not in upgrade:
+        found += _asked("Debian packages", cell.apt, lock.apt)
+    if not {"wheels", "debian"} <= upgrade:
+        if pin.cell != lock.row.cell:
+            found.append(f"it extends {pin.cell}, locked is {lock.row.cell}")
+        elif pin.packages != lock.row.packages:
+            found.append(f"{pin.cell} has other packages than when it was locked")
+    return found
+
+
+def _asked(what: str, now: tuple[str, ...], locked: tuple[str, ...]) -> list[str]:
+    changes = (("new", set(now) - set(locked)), ("no longer there", set(locked) - set(now)))
+    return [f"{what}: {', '.join(sorted(names))} {word}" for word, names in changes if names]
+
+
+def _wheels(
+    cell: Environment,
+    row: Lock,
+    previous: TeamLock | None,
+    upgrade: Set[Upgrade],
+    packages: Sequence[str],
+    resolvers: Resolvers,
+) -> tuple[tuple[Wheel, ...], str, str]:
+    """The wheels, uv's version and the time that the lock names."""
+    if previous is None or "wheels" in upgrade:
+        if not cell.asked:
+            return (), resolvers.uv(), cell.exclude_newer
+        pins = row_pins(row)
+
+        def resolve(asked: Sequence[str]) -> tuple[Wheel, ...]:
+            return resolvers.wheels(cell, row, asked, pins, cell.exclude_newer)
+
+        found = _explained(cell, pins, resolve)
+        _one_cuda(cell, found)
+        return found, resolvers.uv(), cell.exclude_newer
+    if not packages:
+        return previous.wheels, previous.uv, previous.exclude_newer
+    found = _single(cell, row, previous, packages, resolvers)
+    _one_cuda(cell, found)
+    return found, resolvers.uv(), previous.exclude_newer
+
+
+def _explained(
+    cell: Environment, pins: Sequence[str], resolve: Callable[[Sequence[str]], tuple[Wheel, ...]]
+) -> tuple[Wheel, ...]:
+    def works(asked: tuple[str, ...]) -> Mapping[str, str] | None:
+        try:
+            return {wheel.name: wheel.version for wheel in resolve(asked)}
+        except UsageError:
+            return None
+
+    try:
+        return resolve(cell.asked)
+    except UsageError as error:
+        raise conflict.explain(cell, pins, error.message, works) from error
+
+
+def _single(
+    cell: Environment, row: Lock, previous: TeamLock, packages: Sequence[str], resolvers: Resolvers
+) -> tuple[Wheel, ...]:
+    """Some packages anew, all others as they are locked."""
+    names = [project(name) for name in packages]
+    locked = {wheel.name: wheel.version for wheel in previous.wheels}
+    for name in names:
+        if name not in locked:
+            of_row = any(wheel.name == name for wheel in row.wheels)
+            whose = f"it is the cell's: {previous.row.cell}" if of_row else "it is not locked there"
+            remedy = "extend another cell" if of_row else f"there are {', '.join(locked) or 'none'}"
+            raise UsageError(f"{cell.name} cannot upgrade {name}: {whose}", remedy=remedy)
+    kept = tuple(f"{name}=={version}" for name, version in locked.items() if name not in names)
+    try:
+        # Of any day: what is pinned is pinned, and what is asked for anew is to be the newest.
+        found = resolvers.wheels(cell, row, cell.asked, (*row_pins(row), *kept), resolvers.now())
+    except UsageError as error:
+        told = conflict.in_words(error.message, row_pins(row), previous.row.cell)
+        more = [pin.partition("==")[0] for pin in kept if pin in told]
+        options = " ".join(f"--upgrade-package {name}" for name in (*names, *more))
+        raise conflict.ConflictError(
+            f"{cell.name}: {', '.join(names)} cannot be upgraded while all else stays:\n{told}",
+            remedy=f"upgrade what it names as well: tfenv lock {cell.name} {options}",
+        ) from error
+    # Of what stays the very file stays, too: an index may have got another one of that version since.
+    before = {wheel.name: wheel for wheel in previous.wheels if wheel.name not in names}
+    return tuple(before.get(wheel.name, wheel) for wheel in found)
+
+
+def _one_cuda(cell: Environment, wheels: Iterable[Wheel]) -> None:
+    """Refuse wheels of another CUDA than the cell's.
+
+    Raises:
+        UsageError: names them.
+    """
+    own = cell.cuda_set.cuda.partition(".")[0]
+    foreign = []
+    for wheel in wheels:
+        match = re.fullmatch(r"nvidia-.+-cu(\d+)", wheel.name)
+        if match and match[1] != own:
+            foreign.append(f"{wheel.name}=={wheel.version}")
+    if foreign:
+        raise UsageError(
+            f"{cell.name} would bring a second CUDA: {', '.join(foreign)}; {cell.start.name} has CUDA "
+            f"{cell.cuda_set.cuda}",
+            remedy=f"ask for builds of these packages for CUDA {own}, or extend a cell with another CUDA",
+        )
