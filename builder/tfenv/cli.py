@@ -26,10 +26,13 @@ COMMANDS = {
     "verify": "Run the verification suite in built images.",
     "up": "Lock, render, build and verify one cell.",
     "run": "Run a command in a cell's image.",
+    "bisect": "Find the smallest change of packages that makes a command fail.",
     "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
     "outdated": "Say what has changed in the world since cells were locked.",
     "page": "Write the matrix page: what runs on which GPU and driver.",
     "diff": "Say how two cells, images, archives or snapshots differ, what matters first.",
+    "sbom": "List all that is in an image, as CycloneDX or SPDX.",
+    "licenses": "List the licences of all that is in an image.",
     "archive": "Put cells with all their inputs into a folder or registry; rehash one.",
     "rebuild": "Build a snapshot again and say whether it is the same, and why not.",
     "gc": "Free the store of archives and inputs.",
@@ -37,6 +40,8 @@ COMMANDS = {
     "bench": "Measure training in a cell and say what to switch on.",
     "schema": "Print or write the JSON Schema of matrix.yaml.",
 }
+# Other spellings that users type.
+ALIASES = {"licences": "licenses"}
 EPILOG = "Exit codes: 0 done or verified, 1 failed, 2 usage, 3 could not be verified, 4 host not ready."
 
 
@@ -57,6 +62,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [ALIASES.get(args[0], args[0]), *args[1:]] if args else args
         if args and args[0] not in COMMANDS:
             import difflib
 

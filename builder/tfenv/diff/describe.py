@@ -33,7 +33,7 @@ def of_lock(cell: Cell, lock: Lock, *, name: str = "", recorded: Digest | None =
     """
     hashed = lock_hash(lock)
     own = recorded if recorded is not None and recorded.lock == hashed else None
-    wheels, debian = _wheels(lock), _debian(lock)
+    wheels, debian = wheels_of(lock), debian_of(lock)
     declared = {"CUDA": cell.cuda_set.cuda, "cuDNN": cell.cuda_set.cudnn}
     known_stack = stack(wheels, debian, unknown(_IN_IMAGE), unknown(_IN_IMAGE), declared)
     labels = render.image_labels(cell, lock, hashed, locked=True)
@@ -62,7 +62,7 @@ def of_lock(cell: Cell, lock: Lock, *, name: str = "", recorded: Digest | None =
 
 def with_lock(image: Description, lock: Lock) -> Description:
     """The same image, with what its lock says of it where its files were not kept."""
-    wheels, debian = _wheels(lock), _debian(lock)
+    wheels, debian = wheels_of(lock), debian_of(lock)
     return replace(
         image,
         wheels=wheels,
@@ -73,11 +73,13 @@ def with_lock(image: Description, lock: Lock) -> Description:
     )
 
 
-def _wheels(lock: Lock) -> Known:
+def wheels_of(lock: Lock) -> Known:
+    """The Python packages that a lock puts into the image."""
     return Known({wheel.name: wheel.version for wheel in lock.wheels if wheel.layer != "tool"})
 
 
-def _debian(lock: Lock) -> Known:
+def debian_of(lock: Lock) -> Known:
+    """The Debian packages that a lock puts into the image; unknown where its base brings them."""
     if lock.base_image:
         return unknown(f"they are those of {lock.base_image}")
     return Known({package.name: package.version for package in lock.debian})
@@ -144,6 +146,7 @@ def of_image(name: str, image: Image) -> Description:
         entries=entries,
         layers=_layers(image),
         texts=texts,
+        created=one_line(str(image.config.get("created", ""))),
         notes=tuple(sorted({layer.note for layer in image.layers if layer.note})),
     )
 

@@ -84,6 +84,7 @@ class Description:
         libraries: shared libraries by file name; value: hashes of what bears that name.
         entries: None where the files are not known.
         layers: None where they are not known.
+        created: time of the image, as it is written there.
         notes: what was cut off or could not be read.
     """
 
@@ -103,6 +104,7 @@ class Description:
     entries: Mapping[str, Entry] | None = None
     layers: tuple[LayerSize, ...] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
+    created: str = ""
     notes: tuple[str, ...] = ()
 
 

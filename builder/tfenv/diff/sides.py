@@ -17,6 +17,7 @@ from .model import Description
 from .recall import Recaller
 
 if TYPE_CHECKING:
+    from tfenv.model import Cell
     from tfenv.store import Store
     from tfenv.workspace import Workspace
 
@@ -70,6 +71,17 @@ def open_side(name: str, room: Room) -> Description:
         recorded = digest.read(room.workspace.folder(cell))
         return describe.of_lock(cell, room.workspace.lock(cell), name=name, recorded=recorded)
     return _in_engine(name, room)
+
+
+def cell_of(name: str, room: Room) -> Cell | None:
+    """The cell that ``open_side`` would take; None where it would take something else."""
+    if _path(name)[0] is not None or _only_image(name):
+        return None
+    try:
+        (cell,) = room.workspace.cells((name,))
+        return cell
+    except (UsageError, MatrixError):
+        return None
 
 
 def _path(name: str) -> tuple[Path | None, str]:
