@@ -47,6 +47,7 @@ class Bench:
 
     Args:
         suite: a folder with verify.pyz and declared.json. scratch: one of ours.
+        patience: a factor to the limits of what hangs.
     """
 
     rootfs: Path
@@ -55,6 +56,7 @@ class Bench:
     builder: Path
     scratch: Path
     on_cpu: bool = False
+    patience: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,12 @@ class Ran:
         return next((event for event in events(self.stdout) if event["name"] == check), None)
 
 
-def environment(run: Run, *, on_cpu: bool) -> dict[str, str]:
-    """The variables that seed a run's faults."""
+def environment(run: Run, *, on_cpu: bool, patience: float = 1.0) -> dict[str, str]:
+    """The variables that seed a run's faults; ``patience`` is a factor to its limit."""
     seeds = [*(ON_CPU if on_cpu else ()), *run.seeds]
     more = {"PYTHONPATH": SEEDS, "TFENV_TEST_SEEDS": ",".join(seeds)} if seeds else {}
-    return {**more, **({"TFENV_TEST_LIMIT": str(run.limit)} if run.limit else {}), **run.env}
+    limit = {"TFENV_TEST_LIMIT": str(run.limit * patience)} if run.limit else {}
+    return {**more, **limit, **run.env}
 
 
 def options(run: Run) -> list[str]:
@@ -116,7 +119,7 @@ def command(bench: Bench, run: Run, suite: Path) -> list[str]:
     line += ["--gpus", run.gpus, "--shm-size", run.shm]
     for source, target in binds:
         line += ["--bind", f"{source}:{target}"]
-    for name, value in environment(run, on_cpu=bench.on_cpu).items():
+    for name, value in environment(run, on_cpu=bench.on_cpu, patience=bench.patience).items():
         line += ["--env", f"{name}={value}"]
     line += ["--", "python", "-B", f"{SUITE}/verify.pyz", "--declared", f"{SUITE}/declared.json"]
     return [*line, *options(run), "--check", run.check]
@@ -232,7 +235,9 @@ def work(
             if left < 10:
                 raise TimeoutError(f"the {seconds:.0f} s were over before it")
             ran = execute(bench, run, min(left, MOST_SECONDS))
-        except OSError as error:
+            if time.monotonic() > deadline and ran.event(run.check) is None:
+                raise TimeoutError(f"the {seconds:.0f} s were over while it ran")
+        except (OSError, KeyError, ValueError) as error:  # this image lacks what the fault needs
             for fault in run.faults:
                 say(
                     {
@@ -272,6 +277,13 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=max(1, min(6, (os.cpu_count() or 1) // 2)))
     parser.add_argument("--builder", type=Path, default=HERE.parents[1] / "builder", help="tfenv's source")
     parser.add_argument("--on-cpu", action="store_true", help="a CPU stands in for the GPU")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="to the limits of what hangs, where kernels are compiled from PTX",
+    )
     given = parser.parse_args(list(argv))
     wanted = set(given.only)
     faults = [f for f in FAULTS if not wanted or wanted & {f.name, f.run, f.check}]
@@ -294,7 +306,13 @@ def main(argv: Sequence[str]) -> int:
         say(not_run(fault, reason))
     with tempfile.TemporaryDirectory(prefix="tfenv-faults-") as scratch:
         bench = Bench(
-            given.rootfs.resolve(), given.config, given.verifier, given.builder, Path(scratch), given.on_cpu
+            rootfs=given.rootfs.resolve(),
+            config=given.config,
+            suite=given.verifier,
+            builder=given.builder.resolve(),
+            scratch=Path(scratch),
+            on_cpu=given.on_cpu,
+            patience=given.patience,
         )
         prepare(bench)
         work(bench, can, given.seconds, given.jobs, say)
