@@ -16,7 +16,7 @@ from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.report import Check, Host, Report
 from tfenv.rootfs_run import Driver, Rootfs, Unpacked
-from tfenv.verify_elsewhere import driver_version, former_pass, from_lines, in_rootfs, whole_digest
+from tfenv.verify_elsewhere import Asked, driver_version, former_pass, from_lines, in_rootfs, whole_digest
 
 DIGEST = "sha256:" + "ab" * 32
 DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"
@@ -109,7 +109,7 @@ def test_an_unpacked_image_is_verified_by_its_own_digest(
     monkeypatch.setattr(
         verify_elsewhere, "run_command", lambda argv: Completed(0, "NVIDIA H200, 580.1\n", "")
     )
-    found = in_rootfs(Unpacked(folder=tmp_path, digest=DIGEST), {}, suite="smoke", gpus=True)
+    found = in_rootfs(Unpacked(folder=tmp_path, digest=DIGEST), {}, Asked(suite="smoke", gpus="all"))
     assert (found.digest, found.host.gpus, found.host.driver) == (DIGEST, ("NVIDIA H200",), "580.1")
     assert specs[0].gpus and found.host.docker == "rootfs" and found.verdict == "pass"
 
@@ -119,8 +119,8 @@ def test_nvidia_smi_is_found_in_nvidias_own_folder(monkeypatch: pytest.MonkeyPat
     (tmp_path / "bin/nvidia-smi").write_text("")
     monkeypatch.setattr(verify_elsewhere, "find_driver", lambda: Driver(folder=tmp_path))
     monkeypatch.setattr(verify_elsewhere, "run_command", lambda argv: Completed(0, argv[0], ""))
-    assert verify_elsewhere._smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
-    assert verify_elsewhere._smi(["other"]).stdout == "other"
+    assert verify_elsewhere.smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
+    assert verify_elsewhere.smi(["other"]).stdout == "other"
 
 
 PASS = Report(
@@ -215,7 +215,7 @@ def test_verify_of_an_unpacked_image(
     (tmp_path / "root/usr").mkdir(parents=True)
     (tmp_path / "root.json").write_text(json.dumps({"manifest": DIGEST, "config": {}}))
     monkeypatch.setattr(
-        verify_elsewhere, "in_rootfs", lambda image, declared, **more: replace(PASS, image="x")
+        verify_elsewhere, "in_rootfs", lambda image, declared, asked, **more: replace(PASS, image="x")
     )
     code, found, _ = told(capsys, "--rootfs", str(tmp_path / "root"))
     assert (code, report.read(Path(found["reports"])).image) == (0, small.CELL)
@@ -234,11 +234,11 @@ def test_verify_takes_a_former_pass_on_the_same_gpus_unless_told_again(
 
     monkeypatch.setattr("tfenv.pipeline.check", check)
     monkeypatch.setattr(verify_elsewhere, "gpu_here", lambda succeeds: True)
-    monkeypatch.setattr(verify_elsewhere, "_smi", lambda argv: Completed(0, "H, 580\nH, 580\n", ""))
+    monkeypatch.setattr(verify_elsewhere, "smi", lambda argv: Completed(0, "H, 580\nH, 580\n", ""))
     assert told(capsys)[0] == 0 and len(ran) == 1
     code, found, err = told(capsys)
     assert (code, found["verdict"], len(ran)) == (0, "pass", 1) and "--again" in err
     assert told(capsys, "--again")[0] == 0 and len(ran) == 2
     assert told(capsys, "--gpus", "none")[0] == 0 and len(ran) == 3
-    monkeypatch.setattr(verify_elsewhere, "_smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
+    monkeypatch.setattr(verify_elsewhere, "smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
     assert told(capsys)[0] == 0 and len(ran) == 4

@@ -224,10 +224,14 @@ def check(
     gpus: str = "auto",
     reports: Path | None = None,
     stand_in: str = "",
+    expect_gpus: int | None = None,
 ) -> tuple[Report, Path]:
-    """Run the suite in exactly this image, by its digest; return the report and its folder."""
+    """Run the suite in exactly this image, by its digest; return the report and its folder.
+
+    Args:
+        expect_gpus: how many GPUs the image shall see: it fails with another number. None for any.
+    """
     from tfenv import report, verify
-    from tfenv.container import connect
 
     engine = build.ready_engine(host.env)
     wanted, note = choose_gpus(gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
@@ -237,15 +241,16 @@ def check(
     def tell(done: report.Check) -> None:
         host.console.note(f"  {done.status:<8} {done.name}  {report.summary(done)}")
 
-    with connect(host.env) as containers:
+    with verify.on_engine(host.env, suite) as (_, runner):
         made = verify.verify_image(
             image.id,
             declared(cell, lock, image.id),
             digest=image.id,
-            host=verify.host_facts(run_command, engine, gpus=wanted is not None),
-            start=containers.container,
+            host=verify.host_facts(run_command, engine, gpus=verify.given(wanted)),
+            runner=runner,
             suite=suite,
-            gpus=wanted is not None,
+            gpus=verify.given(wanted),
+            more=verify.expecting(expect_gpus),
             endpoint=engine.endpoint,
             on_check=tell,
             stand_in=stand_in,

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,22 @@ from tfenv.runline import choose_gpus, gpu_here
 from tfenv.workspace import Workspace
 
 ROOTFS = "rootfs"  # in the place of the engine's version
-_STATUS = {"pass": 0, "fail": 1, "unverified": 3}
 
 
-def _smi(argv: Sequence[str]) -> Completed:
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for, of whatever image.
+
+    Args:
+        gpus: as of ``--gpus``. expect_gpus: how many the image shall see; None for any number.
+    """
+
+    suite: verify.Suite = "full"
+    gpus: str = "auto"
+    expect_gpus: int | None = None
+
+
+def smi(argv: Sequence[str]) -> Completed:
     """Run a command of the driver, also where it is in NVIDIA's own folder and not on the path."""
     folder = find_driver().folder
     found = folder / "bin" / argv[0] if folder else None
@@ -37,9 +49,8 @@ def _smi(argv: Sequence[str]) -> Completed:
 def in_rootfs(
     image: Unpacked,
     declared: Mapping[str, Any],
+    asked: Asked,
     *,
-    suite: verify.Suite,
-    gpus: bool,
     on_check: Callable[[Check], None] = lambda _check: None,
 ) -> Report:
     """Run the suite in an unpacked image on this host.
@@ -48,14 +59,17 @@ def in_rootfs(
         NotReadyError: this host cannot run it.
     """
     engine = Engine(kernel=platform.release(), server_version=ROOTFS)
+    wanted, _ = choose_gpus(asked.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
+    gpus, start = verify.given(wanted), Rootfs(image, keep=os.environ).container
     return verify.verify_image(
         image.digest,
         declared,
         digest=image.digest,
-        host=verify.host_facts(_smi, engine, gpus=gpus),
-        start=Rootfs(image, keep=os.environ).container,
-        suite=suite,
+        host=verify.host_facts(smi, engine, gpus=gpus),
+        runner=verify.on_loopback(start) if asked.suite == "workers" else verify.in_one(start),
+        suite=asked.suite,
         gpus=gpus,
+        more=verify.expecting(asked.expect_gpus),
         on_check=on_check,
     )
 
@@ -82,10 +96,11 @@ def from_lines(
             "these lines are of another version of the verification suite",
             remedy="run this version's: `tfenv verify` says how it is started",
         )
-    suite: verify.Suite = "full" if start.get("suite") == "full" else "smoke"
+    said = start.get("suite")
+    suite: verify.Suite = next((one for one in verify.SUITES if one == said), "smoke")
     plan = verify.plan_of(code, suite)
     # Its exit status is lost: its own verdict has to do, and what it lacks fails all the same.
-    ended = Ended(_STATUS.get(outcome.verdict or "", 1))
+    ended = Ended(verify.STATUS.get(outcome.verdict or "", 1))
     verdict, outcome = verify.judge(outcome, ended, "", plan.limit, plan)
     facts = outcome.facts
     host = Host(
@@ -148,18 +163,23 @@ def former_pass(
 
 
 def former_of(
-    cell: Cell, lock: Lock, digest: str, folders: Iterable[Path], *, suite: verify.Suite, gpus: str
+    cell: Cell, lock: Lock, digest: str, folders: Iterable[Path], asked: Asked
 ) -> tuple[Report, Path] | None:
-    """The pass that this image, of the cell and its lock, has of this suite on this host's GPUs.
+    """The pass that this image, of the cell and its lock, has of this suite on this host's GPUs."""
+    return former(digest, lambda: pipeline.declared(cell, lock, digest), folders, asked)
 
-    Args:
-        gpus: as of ``--gpus``.
-    """
-    wanted, _ = choose_gpus(gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
+
+def former(
+    digest: str, declared: Callable[[], Mapping[str, Any]], folders: Iterable[Path], asked: Asked
+) -> tuple[Report, Path] | None:
+    """The pass that an image has of this suite on this host's GPUs; None where others are expected."""
+    wanted, _ = choose_gpus(asked.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if wanted is None:
         return None
-    host = verify.host_facts(_smi, Engine(), gpus=True)
-    suite_hash = verify.suite_hash(verify.pack(), suite, pipeline.declared(cell, lock, digest))
+    host = verify.host_facts(smi, Engine(), gpus=verify.given(wanted))
+    if asked.expect_gpus not in (None, len(host.gpus)):
+        return None
+    suite_hash = verify.suite_hash(verify.pack(), asked.suite, declared())
     return former_pass(folders, digest, suite_hash, host.gpus, host.driver)
 
 
@@ -167,9 +187,8 @@ def of_cell(
     workspace: Workspace,
     cell: Cell,
     host: build.Host,
+    asked: Asked,
     *,
-    suite: verify.Suite,
-    gpus: str,
     rootfs: Path | None,
     lines: Path | None,
     digest: str = "",
@@ -185,20 +204,23 @@ def of_cell(
     lock = workspace.lock(cell)
     if rootfs is not None:
         image = read_unpacked(rootfs)
-        wanted, _ = choose_gpus(gpus, gpu_here(lambda argv: _smi(argv).returncode == 0))
         declared = pipeline.declared(cell, lock, image.digest)
 
         def tell(done: Check) -> None:
             host.console.note(f"  {done.status:<8} {done.name}  {report.summary(done)}")
 
-        made = in_rootfs(image, declared, suite=suite, gpus=wanted is not None, on_check=tell)
+        made = in_rootfs(image, declared, asked, on_check=tell)
     else:
         assert lines is not None
         known = image_digest(workspace, cell, digest)
-        text = lines.read_text(encoding="utf-8", errors="replace")
-        started = round(lines.stat().st_mtime * 1000)
+        text, started = lines_of(lines)
         made = from_lines(text, pipeline.declared(cell, lock, known), known, started=started)
     return replace(made, image=cell.name)
+
+
+def lines_of(path: Path) -> tuple[str, int]:
+    """What the suite printed, and when that was written: Unix milliseconds."""
+    return path.read_text(encoding="utf-8", errors="replace"), round(path.stat().st_mtime * 1000)
 
 
 def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:

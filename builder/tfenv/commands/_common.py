@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -41,13 +42,36 @@ def cells_arguments(function: _F) -> _F:
 
 def gpus_option(function: _F) -> _F:
     """``--gpus``: what the image gets of the host's while it is verified."""
+
+    def read(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+        chosen = gpus_of(value)
+        if chosen is None:
+            raise click.BadParameter(f"{value!r} is none of auto, all, none, a number from 1 on, or a list.")
+        return chosen
+
     return click.option(
         "--gpus",
-        type=click.Choice(["auto", "all", "none"]),
         default="auto",
         show_default=True,
-        help="Give the image the host's GPUs while it is verified.",
+        callback=read,
+        metavar="auto|all|none|N|A,B",
+        help="GPUs that the image gets: auto, all, none, a number as 2, or a list as 0,1 (device=0 for one).",
     )(function)
+
+
+def gpus_of(text: str) -> str | None:
+    """``auto``, ``all``, ``none``, a number of GPUs, or ``device=`` and those that are named; None if wrong.
+
+    A list has indices, or UUIDs as nvidia-smi -L shows them. One number alone is how many.
+    """
+    if text in ("auto", "all", "none"):
+        return text
+    if re.fullmatch("[1-9][0-9]{0,3}", text):
+        return text
+    listed = text.removeprefix("device=")
+    several = listed != text or "," in listed or not listed.isdigit()
+    one = r"([0-9]{1,4}|(GPU|MIG)-[0-9A-Za-z/-]+)"
+    return f"device={listed}" if several and re.fullmatch(f"{one}(,{one})*", listed) else None
 
 
 def emit(data: object, *, as_json: bool, text: str = "") -> None:

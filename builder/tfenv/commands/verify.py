@@ -14,13 +14,23 @@ from tfenv.model import Cell
 @click.command("verify")
 @cells_arguments
 @click.option(
+    "--image",
+    "foreign",
+    multiple=True,
+    metavar="IMAGE",
+    help="Any other image with a TensorFlow, of which nothing is declared. May be given several times.",
+)
+@click.option(
     "--suite",
-    type=click.Choice(["smoke", "full"]),
+    type=click.Choice(["smoke", "full", "workers"]),
     default="full",
     show_default=True,
-    help="full also reads every installed file, and runs the longer checks.",
+    help="full also reads every installed file and does longer checks; workers trains over two containers.",
 )
 @gpus_option
+@click.option(
+    "--expect-gpus", type=click.IntRange(min=0), metavar="N", help="Fail if the image sees another number."
+)
 @click.option("--again", is_flag=True, help="Also if this image has passed on these GPUs with this driver.")
 @click.option(
     "--rootfs",
@@ -38,8 +48,10 @@ from tfenv.model import Cell
 def command(
     cells: tuple[str, ...],
     every: bool,
+    foreign: tuple[str, ...],
     suite: str,
     gpus: str,
+    expect_gpus: int | None,
     again: bool,
     rootfs: Path | None,
     lines: Path | None,
@@ -52,43 +64,67 @@ def command(
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
-    from tfenv import images, pipeline, verify_elsewhere
+    from tfenv import images, pipeline, verify_elsewhere, verify_foreign
     from tfenv.build import Host
     from tfenv.console import Console
+    from tfenv.errors import UsageError
     from tfenv.report import Report, to_ctrf, write
     from tfenv.store import default_store
-    from tfenv.verify import Suite
+    from tfenv.verify import SUITES
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
+    if foreign and (cells or every):
+        raise UsageError("cells are named, and --image", remedy="verify them one after the other")
+    if len(foreign) > 1 and (rootfs or lines):
+        raise UsageError("one folder, or one file, holds one image", remedy="name one image")
+    if lines and expect_gpus is not None:
+        raise UsageError(
+            "the lines are printed already", remedy="give --expect-gpus to the suite, where it runs"
+        )
     if reports:
         reports.mkdir(parents=True, exist_ok=True)  # before minutes of checks whose verdict it is to hold
-    workspace = here_or_checkout(host.console.note)
+    (wanted,) = (one for one in SUITES if one == suite)
+    asked = verify_elsewhere.Asked(suite=wanted, gpus=gpus, expect_gpus=expect_gpus)
 
-    wanted: Suite = "full" if suite == "full" else "smoke"
+    def show(name: str, made: Report, folder: Path) -> int:
+        data = {"cell": name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
+        text = f"{name}: {made.words}\n  {made.digest}\n  reports: {folder}"
+        emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)
+        return made.exit_code
+
+    kept = reports or host.store.root / "reports"
+
+    def any_image(name: str) -> int:
+        made, folder = verify_foreign.of_image(
+            name, host, asked, reports=kept, rootfs=rootfs, lines=lines, digest=digest, again=again
+        )
+        return show(name, made, folder)
+
+    if foreign:
+        return each(foreign, str, any_image, host.console, as_json=as_json)
+    workspace = here_or_checkout(host.console.note)
 
     def elsewhere(cell: Cell) -> tuple[Report, Path]:
         made = verify_elsewhere.of_cell(
-            workspace, cell, host, suite=wanted, gpus=gpus, rootfs=rootfs, lines=lines, digest=digest
+            workspace, cell, host, asked, rootfs=rootfs, lines=lines, digest=digest
         )
-        return made, write(made, reports or host.store.root / "reports")
+        return made, write(made, kept)
 
     def in_engine(cell: Cell) -> tuple[Report, Path]:
         image = images.find(workspace.image_names(cell), os.environ)
         lock = pipeline.lock_of(workspace, cell, image, host)
         if not again:
-            folders = [reports or host.store.root / "reports", workspace.folder(cell) / "reports"]
-            former = verify_elsewhere.former_of(cell, lock, image.id, folders, suite=wanted, gpus=gpus)
+            folders = [kept, workspace.folder(cell) / "reports"]
+            former = verify_elsewhere.former_of(cell, lock, image.id, folders, asked)
             if former:
                 host.console.note(f"{cell.name}: it has passed before; --again runs the suite again")
                 return former
-        return pipeline.check(cell, lock, image, host, suite=wanted, gpus=gpus, reports=reports)
+        return pipeline.check(
+            cell, lock, image, host, suite=wanted, gpus=gpus, reports=reports, expect_gpus=expect_gpus
+        )
 
     def one(cell: Cell) -> int:
-        made, folder = elsewhere(cell) if rootfs or lines else in_engine(cell)
-        data = {"cell": cell.name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
-        text = f"{cell.name}: {made.words}\n  {made.digest}\n  reports: {folder}"
-        emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)
-        return made.exit_code
+        return show(cell.name, *(elsewhere(cell) if rootfs or lines else in_engine(cell)))
 
     return each(workspace.cells(cells, every=every), lambda c: c.name, one, host.console, as_json=as_json)

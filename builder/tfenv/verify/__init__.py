@@ -4,10 +4,11 @@ The suite (verifier/) is mounted into the container, not baked into the image: a
 verified, and a new check changes no digest. Here is only the host's side of it.
 """
 
-from .declaration import CUDA_FOLDERS, declared_for
+from .declaration import CUDA_FOLDERS, FOREIGN, declared_for
+from .engine import expecting, on_engine
 from .host import given, host_facts
 from .image import verify_image
-from .judging import NO_GPU, judge
+from .judging import NO_GPU, STATUS, judge
 from .plan import Plan, plan_of
 from .protocol import Outcome, take
 from .running import FOLDER, Container, Job, Runner, Said, Start, commands, in_one
@@ -17,7 +18,9 @@ from .workers import WORKERS, in_network, on_loopback
 __all__ = [
     "CUDA_FOLDERS",
     "FOLDER",
+    "FOREIGN",
     "NO_GPU",
+    "STATUS",
     "SUITES",
     "WORKERS",
     "Container",
@@ -30,11 +33,13 @@ __all__ = [
     "Suite",
     "commands",
     "declared_for",
+    "expecting",
     "given",
     "host_facts",
     "in_network",
     "in_one",
     "judge",
+    "on_engine",
     "on_loopback",
     "pack",
     "plan_of",

@@ -16,6 +16,9 @@ CUDA_FOLDERS: dict[str, tuple[str, ...]] = {
     "wheels": ("/opt/tfenv/cuda",),
     "base": ("/usr/local/cuda", "/usr/lib/x86_64-linux-gnu"),
 }
+#: Nothing is said of an image that is none of ours: the suite takes TensorFlow's own word for what it was
+#: compiled for, and holds what is loaded to that.
+FOREIGN: Mapping[str, Any] = {"format": 1}
 _WHEELS = "/opt/tfenv/cuda/nvidia"
 _COMPILER = "nvidia-cuda-nvcc-cu"
 
