@@ -69,7 +69,7 @@ FILES: Mapping[str, Keep] = {
     "/run/.containerenv": keeping.whole,
     "/run/systemd/container": keeping.whole,
     "/etc/containers/containers.conf": keeping.driver_lines,
-    "/etc/apparmor.d/abi": keeping.whole,
+    "/etc/nv_tegra_release": keeping.whole,
 }
 #: Where NVIDIA devices are asked for more.
 PCI_FILES = (
@@ -233,6 +233,7 @@ def collect(sources: Sources, whole: float = WHOLE, *, ask_anyway: bool = False)
     return Evidence(
         recorded=date.today().isoformat(),
         system={
+            "pci": "yes" if sources.names("/sys/bus/pci/devices") else "no",
             "kernel": platform.release(),
             "machine": platform.machine(),
             "python": platform.python_version(),

@@ -1,0 +1,60 @@
+"""What an evidence says, as values: a text by name, missing where it is not known. One table of probes.
+
+Yes and no are the texts ``yes`` and ``no``. A probe that stumbles over what it reads gives nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tfenv.doctor.evidence import Evidence
+
+from . import bus, driver, engine, limits, machine, network, nodes, smi, toolkit
+from .phrases import phrases
+
+Values = Mapping[str, str]
+Probe = Callable[[Evidence], dict[str, str]]
+
+PROBES: tuple[Probe, ...] = (
+    machine.read,
+    bus.read,
+    driver.read,
+    nodes.read,
+    smi.read,
+    engine.read,
+    toolkit.read,
+    limits.read,
+    network.read,
+)
+
+
+def values(evidence: Evidence) -> dict[str, str]:
+    """All values, and what follows from several of them."""
+    found: dict[str, str] = {}
+    for probe in PROBES:
+        try:
+            found.update({name: value for name, value in probe(evidence).items() if value})
+        except Exception:  # of a recording that somebody made up
+            found["stumbled"] = probe.__module__.rpartition(".")[2]
+    found.update(_together(found))
+    return {**found, **phrases(found)}
+
+
+def _together(of: Values) -> dict[str, str]:
+    """Values that need those of several probes."""
+    gpus = of.get("smi_gpus") or of.get("proc_gpus") or of.get("pci_gpus") or ""
+    if of.get("wsl") == "yes":
+        gpus = of.get("smi_gpus", "")
+    there = "yes" if of.get("dxg") == "yes" or gpus not in ("", "0") else ""
+    known_not = of.get("pci_gpus") == "0" and of.get("wsl") != "yes"
+    version = of.get("smi_driver") or of.get("module_version") or ""
+    return {
+        name: value
+        for name, value in {
+            "gpus": gpus,
+            "gpu_here": there or ("no" if known_not else ""),
+            "driver_version": version,
+            "driver_branch": version.split(".")[0],
+        }.items()
+        if value
+    }
