@@ -27,6 +27,7 @@ COMMANDS = {
     "up": "Lock, render, build and verify one cell.",
     "run": "Run a command in a cell's image.",
     "bisect": "Find the smallest change of packages that makes a command fail.",
+    "doctor": "Say why TensorFlow does not see a GPU on this host, and which cells run.",
     "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
     "outdated": "Say what has changed in the world since cells were locked.",
     "page": "Write the matrix page: what runs on which GPU and driver.",
