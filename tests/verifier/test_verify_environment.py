@@ -53,6 +53,34 @@ def test_what_a_container_runtime_sets_is_said_not_failed(given: str) -> None:
     assert severities(other) == ["error"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["TF_XLA_FLAGS", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "TF_USE_LEGACY_KERAS", "NVIDIA_TF32_OVERRIDE"]
+    + [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "PYTHONPATH",
+        "CUDA_FORCE_PTX_JIT",
+        "NCCL_P2P_DISABLE",
+        "KERAS_BACKEND",
+    ],
+)
+def test_a_variable_that_changes_tensorflow_is_told(name: str) -> None:
+    report = Report()
+    environment.switches(OURS, {name: "1"}, report)
+    assert [(f["severity"], f["evidence"]) for f in report.findings] == [("info", f"{name}=1")]
+
+
+def test_the_images_own_variables_and_those_of_the_log_are_not_told() -> None:
+    report = Report()
+    own = Declared(cell="c", env={"CUDA_CACHE_PATH": "/x"})
+    environ = {"CUDA_CACHE_PATH": "/x", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "0", "HOME": "/"}
+    environment.switches(own, environ, report)
+    assert report.findings == []
+    environment.switches(own, {"CUDA_CACHE_PATH": "/y"}, report)
+    assert severities(report) == ["info"]
+
+
 def test_a_writable_home_passes(tmp_path: Path) -> None:
     report = Report()
     environment.home(OURS, {"HOME": str(tmp_path)}, report)

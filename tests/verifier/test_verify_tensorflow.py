@@ -173,6 +173,8 @@ def test_a_gpu_that_only_the_driver_sees_fails_with_tensorflows_words() -> None:
     ("driver", "words"),
     [
         (Gpu(nodes=True, trouble="no such file"), "NVIDIA_DRIVER_CAPABILITIES"),
+        (Gpu(nodes=True, trouble="the probe of the driver hung: line"), "kernel's log"),
+        (Gpu(library=True, error=34), "stub"),
         (Gpu(nodes=True, library=True, error=803), "reboot"),
         (Gpu(nodes=True, library=True, error=802), "fabricmanager"),
         (Gpu(nodes=True, library=True, error=555), "nvidia-smi"),

@@ -11,6 +11,7 @@ from . import nvml
 from .protocol import NO_GPU
 
 PRESENT, ABSENT, BROKEN = "present", "absent", "broken"
+PROBE = "the probe of the driver"  # how ``trouble`` starts where it crashed or hung
 
 _CUDA_ERROR_NO_DEVICE = 100
 _COMPUTE_MAJOR, _COMPUTE_MINOR, _COMPUTE_MODE = 75, 76, 20

@@ -141,7 +141,7 @@ def probe_gpu() -> gpu.Gpu:
         return gpu.from_json(json.loads(ended.result.decode("utf-8")))
     except (ValueError, TypeError):
         how = "hung" if ended.timed_out else f"ended with code {ended.returncode}"
-        return gpu.Gpu(nodes=True, trouble=f"the probe of the driver {how}: {ended.tail}")
+        return gpu.Gpu(nodes=True, trouble=f"{gpu.PROBE} {how}: {ended.tail}")
 
 
 def run_in_time(

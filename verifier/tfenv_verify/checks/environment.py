@@ -15,12 +15,18 @@ from ..protocol import Report
 # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
 _BY_RUNTIME = "NVIDIA_VISIBLE_DEVICES"
 _DEVICE = r"(all|\d+(:\d+)?|(GPU|MIG)-[\w/-]+|nvidia\.com/\w+=[\w:/-]+)"
+# TF_CPP_* only change what is logged.
+_SWITCH = re.compile(
+    r"(TF|XLA|CUDNN|CUBLAS|NCCL)_(?!CPP_)\w+|CUDA_(CACHE_\w+|LAUNCH_BLOCKING|MODULE_LOADING|FORCE_PTX_JIT)"
+    r"|NVIDIA_TF32_OVERRIDE|LD_(PRELOAD|LIBRARY_PATH|AUDIT)|PYTHON(PATH|HOME|STARTUP)|KERAS_\w+"
+)
 _GIVEN = re.compile(rf"void|{_DEVICE}(,{_DEVICE})*")
 
 
 def check(context: Context, report: Report) -> None:
     """The declared environment is there; HOME and the CUDA cache are writable."""
     variables(context.declared, os.environ, report)
+    switches(context.declared, os.environ, report)
     home(context.declared, os.environ, report)
     cuda_cache(os.environ, report)
     temporary(os.environ, report)
@@ -45,6 +51,21 @@ def variables(declared: Declared, environ: Mapping[str, str], report: Report) ->
                 f"{name} is {'not set' if got is None else repr(got)}; {wanted!r} is declared",
                 remedy=f"run without -e {name} and without env -i, or rebuild the image",
             )
+
+
+def switches(declared: Declared, environ: Mapping[str, str], report: Report) -> None:
+    """Variables that change what TensorFlow loads or computes, and that the image does not set itself."""
+    found = sorted(
+        f"{name}={value}"
+        for name, value in environ.items()
+        if _SWITCH.fullmatch(name) and declared.env.get(name) != value
+    )
+    if found:
+        report.info(
+            f"{len(found)} variables change what TensorFlow loads or computes",
+            "\n".join(found),
+            "run without them where a result or a speed surprises",
+        )
 
 
 def home(declared: Declared, environ: Mapping[str, str], report: Report) -> None:

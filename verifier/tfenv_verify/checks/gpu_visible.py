@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ..context import Context
-from ..gpu import ABSENT, BROKEN, Gpu
+from ..gpu import ABSENT, BROKEN, PROBE, Gpu
 from ..protocol import Report
 from ..stderr_tee import stderr_copied
 from ..versions import major_minor
@@ -196,6 +196,14 @@ def judge(state: Gpu, seen: list[dict[str, Any]], complaints: list[str], report:
 
 def driver_trouble(driver: Gpu, report: Report) -> None:
     """A driver that is there and gives no GPU: say what it says."""
+    if driver.trouble.startswith(PROBE):
+        report.error(
+            driver.trouble.partition(":")[0],
+            driver.trouble,
+            "look at nvidia-smi and at the kernel's log on the host; remove a libcuda.so.1 that the image brings "
+            "(a toolkit's stub, cuda-compat)",
+        )
+        return
     if not driver.library:
         report.error(
             "GPU device nodes are there, but libcuda.so.1 is not usable",
@@ -205,6 +213,7 @@ def driver_trouble(driver: Gpu, report: Report) -> None:
         )
         return
     remedies = {
+        34: "this libcuda.so.1 is a toolkit's stub, not a driver: remove it from the image",
         100: "docker run --gpus all; look at nvidia-smi on the host",
         802: "start nvidia-fabricmanager on the host (GPUs behind an NVSwitch need it)",
         803: "the driver's kernel module and libcuda.so.1 differ: reboot the host after its update,"

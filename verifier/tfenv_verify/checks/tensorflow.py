@@ -15,6 +15,7 @@ from ..places import site_folders
 from ..protocol import Report
 from ..versions import agree, major_minor, text
 from ._loaded import compare_loaded
+from .libraries import of_extra
 
 
 def check(context: Context, report: Report) -> None:
@@ -29,14 +30,21 @@ def check(context: Context, report: Report) -> None:
             "the last line of the traceback names what is missing or does not fit",
         )
         return
+    if context.declared.foreign:
+        report.info(
+            "nothing is declared of this image: what is loaded is held to what TensorFlow was compiled for, "
+            "and to nothing else"
+        )
     report.facts["import_seconds"] = round(time.monotonic() - started, 2)
-    report.facts["tensorflow"] = tf.__version__
+    imported = str(getattr(tf, "__version__", f"of {getattr(tf, '__path__', 'nowhere')}"))
+    report.facts["tensorflow"] = imported
     report.facts["python"] = platform.python_version()
-    info = dict(tf.sysconfig.get_build_info())
-    report.facts["build_info"] = {key: str(value) for key, value in sorted(info.items())}
     mine = [dist for dist in installed(site_folders()) if normalized(dist.name) == "tensorflow"]
     report.facts["distribution"] = " and ".join(dist.version for dist in mine)
-    of_this_release(context.declared, tf.__version__, mine, report)
+    # Before anything is asked of it: what shadows TensorFlow may lack all the rest.
+    of_this_release(context.declared, imported, mine, report)
+    info = dict(tf.sysconfig.get_build_info())
+    report.facts["build_info"] = {key: str(value) for key, value in sorted(info.items())}
     compare(
         context.declared,
         extra=asked_for(mine[0], "and-cuda") if mine else {},
@@ -134,16 +142,6 @@ def compare(
         # CUDA promises compatibility within a major version, but the tag has to say the truth.
         severity = report.info if declared.compiled_cuda else report.error
         severity(f"compiled for CUDA {built}, declared with CUDA {declared.cuda}")
-
-
-def of_extra(extra: dict[str, str]) -> dict[str, str]:
-    """Of CUDA and cuDNN major and minor version, as the requirements of the extra name them."""
-    found = {}
-    for what, pattern in (("cuda", r"nvidia-cuda-runtime-cu\d+"), ("cudnn", r"nvidia-cudnn-cu\d+")):
-        versions = [version for name, version in extra.items() if re.fullmatch(pattern, name) and version]
-        if len(versions) == 1:
-            found[f"{what}_version"] = text(major_minor(versions[0]))
-    return found
 
 
 def serves(what: str, built: str, tag: str, report: Report) -> None:
