@@ -67,7 +67,7 @@ def resolve(matrix: Matrix, name: str) -> Cell:
     bare = name.strip()
     for prefix in (f"{matrix.repository}:", "tfenv:"):
         bare = bare.removeprefix(prefix)
-    names = owners(matrix)
+    names = {**owners(matrix), **{own.name: own for own in matrix.environments}}
     if bare in names:
         return names[bare]
     shown = repr(name if len(name) <= 80 else name[:77] + "...")

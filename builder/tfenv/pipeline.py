@@ -11,6 +11,7 @@ from tfenv.engine import run_command
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.inputs import Inputs, unlocked
 from tfenv.lockfile import dump_lock, load_lock
+from tfenv.model import Environment
 from tfenv.runline import choose_gpus, gpu_here
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def committed(workspace: Workspace, cell: Cell) -> Inputs:
     """
     from tfenv.lock import require_current
 
+    if isinstance(cell, Environment):
+        from tfenv.team import flow
+
+        return flow.committed(workspace, cell, committed(workspace, cell.start))
     lock = workspace.lock(cell)
     require_current(cell, lock, render.template_version(cell.base.kind))
     files = workspace.rendered(cell, lock)
@@ -57,7 +62,7 @@ def make(
     """
     cell = inputs.cell
     recorded = digest.read(workspace.folder(cell))
-    built = build.build(inputs, host, no_cache=no_cache)
+    built = _build(inputs, host, no_cache=no_cache)
     likeness = digest.compare(built.digest, recorded)
     if not accept and (warning := digest.require_likeness(built.digest, recorded, cell.name)):
         host.console.warn(warning)
@@ -67,6 +72,16 @@ def make(
         _keep_lock(inputs, host)
     made = images.Image(inputs.building, built.digest.manifest, cell.name, inputs.lock_hash)
     return Made(built, made, likeness)
+
+
+def _build(inputs: Inputs, host: Host, *, no_cache: bool, archive_only: bool = False) -> Built:
+    from tfenv.team.inputs import TeamInputs
+
+    if isinstance(inputs, TeamInputs):
+        from tfenv.team.flow import build_on_row
+
+        return build_on_row(inputs, host, no_cache=no_cache, archive_only=archive_only)
+    return build.build(inputs, host, no_cache=no_cache, archive_only=archive_only)
 
 
 def tag(workspace: Workspace, made: Made, host: Host) -> tuple[str, ...]:
@@ -86,8 +101,8 @@ def make_twice(inputs: Inputs, host: Host) -> tuple[Built, Built]:
     """
     from tfenv.compare import explain
 
-    first = build.build(inputs, host, no_cache=True, archive_only=True)
-    second = build.build(inputs, host, no_cache=True, archive_only=True)
+    first = _build(inputs, host, no_cache=True, archive_only=True)
+    second = _build(inputs, host, no_cache=True, archive_only=True)
     if first.digest.manifest != second.digest.manifest:
         raise IntegrityError(
             f"{inputs.cell.name} is not reproducible here: {first.digest.manifest} and then "
@@ -106,6 +121,12 @@ def prepare(workspace: Workspace, cell: Cell, host: Host) -> Inputs:
     from tfenv.files import write_all
     from tfenv.lock import host_resolvers, make_lock, write_lock
 
+    if isinstance(cell, Environment):
+        from tfenv.team import flow
+
+        prepare(workspace, cell.start, host)
+        flow.prepare(workspace, cell, host)
+        return committed(workspace, cell)
     if not workspace.is_locked(cell):
         host.console.note(f"{cell.name}: no lock yet, resolving")
         version, resolvers = render.template_version(cell.base.kind), host_resolvers(host.env)
@@ -136,6 +157,11 @@ def on_stand_in(inputs: Inputs, host: Host) -> Inputs:
     from tfenv.index import discover
 
     cell, lock = inputs.cell, inputs.lock
+    if isinstance(cell, Environment):
+        raise UsageError(
+            f"{cell.name} extends {cell.start.name}, and is not built on a stand-in for its base",
+            remedy=f"type: tfenv up {cell.start.name} --stand-in",
+        )
     if not lock.base_image or lock.interpreter is None:
         raise UsageError(
             f"{cell.name} starts from no image, so nothing can stand in for it",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tfenv.errors import MatrixError, UsageError
 from tfenv.files import LOCK_NAME
+from tfenv.model import Environment
 
 if TYPE_CHECKING:
     from tfenv.memo import Memo
@@ -70,7 +71,7 @@ class Workspace:
         if every and names:
             raise UsageError("cells are named, and --all", remedy="give one of the two")
         if every:
-            return self.matrix.cells
+            return (*self.matrix.cells, *self.matrix.environments)
         if not names:
             raise UsageError("no cell is named", remedy="name one (tfenv list shows them), or type --all")
         from tfenv.cells import resolve
@@ -89,9 +90,13 @@ class Workspace:
         return lock
 
     def find_lock(self, cell: Cell) -> Lock | None:
-        """The cell's committed lock, None where there is none."""
+        """The cell's committed lock, None where there is none; an environment's with its row's."""
         if not self.is_locked(cell):
             return None
+        if isinstance(cell, Environment):
+            from tfenv.team.flow import whole_lock
+
+            return whole_lock(self, cell)
         from tfenv.lockfile import read_lock
 
         return read_lock(self.lock_path(cell))
@@ -113,6 +118,10 @@ class Workspace:
         Raises:
             UsageError: there is no lock, or it was made for other templates. TfenvError: it is damaged.
         """
+        if isinstance(cell, Environment):
+            from tfenv.team.flow import files
+
+            return files(self, cell)
         from tfenv.render_cache import cached_files
 
         def text() -> bytes:
@@ -156,6 +165,8 @@ class Workspace:
         Args:
             ending: of the canonical name: ``-unlocked``, ``-stand-in`` or none.
         """
+        if isinstance(cell, Environment):
+            return (f"{self.matrix.repository}:{cell.name}{ending}",)
         canonical, *others = self.aliases[cell.name]
         shortest: dict[str, str] = {}
         for alias in others:

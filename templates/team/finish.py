@@ -2,8 +2,8 @@
 
 usage: finish.py LAYER SITE_PACKAGES
 
-LAYER is a folder whose content will be copied over the image; SITE_PACKAGES a path in the image. Standard library
-only, Python 3.8 and newer.
+LAYER is a folder whose content will be copied over the image; SITE_PACKAGES a path in the image. Standard
+library only, Python 3.8 and newer.
 """
 
 from __future__ import annotations

@@ -6,13 +6,16 @@ import errno
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError
 from tfenv.progress import clean
+
+if TYPE_CHECKING:
+    from tfenv.model import Cell, Environment
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -166,3 +169,14 @@ def worst(codes: Iterable[int]) -> int:
     """The exit code that says most: 1, 4, 2, 3, then 0."""
     given = set(codes)
     return next((code for code in (1, 4, 2, 3) if code in given), 0)
+
+
+def of_two_kinds(cells: Iterable[Cell]) -> tuple[tuple[Cell, ...], tuple[Environment, ...]]:
+    """The rows' cells, and the team's environments."""
+    from tfenv.model import Environment
+
+    chosen = tuple(cells)
+    return (
+        tuple(cell for cell in chosen if not isinstance(cell, Environment)),
+        tuple(cell for cell in chosen if isinstance(cell, Environment)),
+    )

@@ -9,6 +9,7 @@ import click
 
 from tfenv.commands._common import emit, json_option
 from tfenv.errors import UsageError
+from tfenv.model import Environment
 
 if TYPE_CHECKING:
     from tfenv.console import Console
@@ -92,9 +93,8 @@ def _cells(
 ) -> tuple[Cell, ...]:
     from tfenv import fanout
 
-    cells = fanout.select(
-        workspace.matrix.cells, wanted, lambda cell: _state(workspace.find_lock(cell)) == LOCKED
-    )
+    every = workspace.cells((), every=True)
+    cells = fanout.select(every, wanted, lambda cell: _state(workspace.find_lock(cell)) == LOCKED)
     if changed_since is not None:
         paths = fanout.changed_paths(workspace.matrix_path.parent, changed_since)
         cells = fanout.changed(cells, paths)
@@ -111,6 +111,10 @@ def _state(lock: Lock | None) -> str:
 def _told(workspace: Workspace, cell: Cell) -> str:
     from tfenv.lock import differences
 
+    if isinstance(cell, Environment):
+        from tfenv.team.flow import state_of
+
+        return state_of(workspace, cell)
     lock = workspace.find_lock(cell)
     state = _state(lock)
     if state == OPEN:
@@ -133,7 +137,8 @@ def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
         "cudnn": cell.cuda_set.cudnn,
         "python": cell.python,
         "base": cell.base.name,
-        "aliases": list(workspace.aliases[cell.name][1:]),
+        "row": cell.start.name if isinstance(cell, Environment) else None,
+        "aliases": list(workspace.aliases.get(cell.name, ())[1:]),
         "tags": list(workspace.tags(cell)),
         "locked": _state(workspace.find_lock(cell)) == LOCKED,
         "manifest": recorded.manifest if recorded else None,
@@ -143,7 +148,7 @@ def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
 def _text(workspace: Workspace, cells: tuple[Cell, ...], console: Console, *, refused: bool) -> None:
     for cell in cells:
         short = ", ".join(name.split(":")[1] for name in workspace.tags(cell)[1:])
-        click.echo(f"{cell.name}  {_told(workspace, cell)}  {short}")
+        click.echo(f"{cell.name}  {_told(workspace, cell)}  {short}".rstrip())
     matrix = workspace.matrix
     if not matrix.cells:
         console.note("no cell: matrix.yaml gives no combination that is not refused")

@@ -8,8 +8,9 @@ from typing import cast
 
 import click
 
-from tfenv.commands._common import cells_arguments, each, emit, json_option
-from tfenv.model import Cell, Lock
+from tfenv.commands._common import cells_arguments, each, emit, json_option, of_two_kinds, worst
+from tfenv.errors import UsageError
+from tfenv.model import Cell, Environment, Lock
 
 
 @click.command("lock")
@@ -19,9 +20,23 @@ from tfenv.model import Cell, Lock
     type=click.Choice(["all", "wheels", "debian", "python", "base"]),
     help="Resolve these anew (base: ask the registry for an image's digest). Else what is locked stays.",
 )
+@click.option(
+    "--upgrade-package",
+    "packages",
+    multiple=True,
+    metavar="NAME",
+    help="Of a team's environment: resolve this package anew, and let all others stay.",
+)
 @click.option("--check", is_flag=True, help="Write nothing; fail if the lock is missing or would change.")
 @json_option
-def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: bool, as_json: bool) -> int:
+def command(
+    cells: tuple[str, ...],
+    every: bool,
+    upgrade: str | None,
+    packages: tuple[str, ...],
+    check: bool,
+    as_json: bool,
+) -> int:
     """Pin all inputs of cells by hash.
 
     Writes images/CELL/lock.json and requirements.lock. A lock that exists keeps its pins unless --upgrade
@@ -54,7 +69,12 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
         )
         return previous, lock
 
-    chosen = workspace.cells(cells, every=every)
+    chosen, own = of_two_kinds(workspace.cells(cells, every=every))
+    if packages and chosen:
+        raise UsageError(
+            f"{chosen[0].name} is no team's environment: its packages are resolved together",
+            remedy=f"type: tfenv lock {chosen[0].name} --upgrade wheels",
+        )
 
     def one(cell: Cell, result: Callable[[Cell], tuple[Lock | None, Lock]]) -> int:
         previous, lock = result(cell)
@@ -87,4 +107,12 @@ def command(cells: tuple[str, ...], every: bool, upgrade: str | None, check: boo
         return 0
 
     with ahead(resolve, chosen) as result:
-        return each(chosen, lambda c: c.name, lambda c: one(c, result), console, as_json=as_json)
+        code = each(chosen, lambda c: c.name, lambda c: one(c, result), console, as_json=as_json)
+    from tfenv.commands._environments import lock as lock_environment
+
+    def environment(cell: Environment) -> int:
+        return lock_environment(
+            workspace, cell, console, upgrade=wanted, packages=packages, check=check, as_json=as_json
+        )
+
+    return worst([code, each(own, lambda c: c.name, environment, console, as_json=as_json)])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from tfenv.commands._common import cells_arguments, each, emit, json_option
-from tfenv.model import Cell
+from tfenv.model import Cell, Environment
+
+if TYPE_CHECKING:
+    from tfenv.workspace import Workspace
 
 
 @click.command("render")
@@ -33,9 +38,7 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         files = workspace.rendered(cell)
         changed = render.drift(workspace.folder(cell), files)
         if check:
-            from tfenv.lock import require_current
-
-            require_current(cell, workspace.lock(cell), render.template_version(cell.base.kind))
+            _require_current(workspace, cell)
             render.raise_drift({cell.name: changed})
         elif changed:
             write_all(workspace.folder(cell), {name: files[name] for name in changed})
@@ -48,8 +51,20 @@ def command(cells: tuple[str, ...], every: bool, check: bool, as_json: bool) -> 
         return 0
 
     if check and not cells:
-        render.raise_orphans(workspace.images, {cell.name for cell in workspace.matrix.cells})
+        render.raise_orphans(workspace.images, {cell.name for cell in workspace.cells((), every=True)})
     code = each(chosen, lambda c: c.name, one, console, as_json=as_json)
     if current:
         click.echo(f"{len(current)} current")
     return code
+
+
+def _require_current(workspace: Workspace, cell: Cell) -> None:
+    if isinstance(cell, Environment):
+        from tfenv.team import flow
+
+        flow.require_current(workspace, cell)
+        return
+    from tfenv.lock import require_current
+    from tfenv.render import template_version
+
+    require_current(cell, workspace.lock(cell), template_version(cell.base.kind))

@@ -61,8 +61,8 @@ def on(inputs: TeamInputs, row: Built, layout: str) -> TeamInputs:
 
     if row.inputs.hash != inputs.team.row.inputs:
         raise IntegrityError(
-            f"{inputs.cell.name} was locked on another {inputs.team.row.cell}: sha256:{inputs.team.row.inputs}, "
-            f"here is sha256:{row.inputs.hash}",
+            f"{inputs.cell.name} was locked on another {inputs.team.row.cell}: "
+            f"sha256:{inputs.team.row.inputs}, here is sha256:{row.inputs.hash}",
             remedy=f"type: tfenv lock {inputs.cell.name}   (keeps every pin), then: tfenv render",
         )
     return replace(inputs, contexts={"row": layout, "team": str(resources.templates_dir() / "team")})

@@ -1,4 +1,4 @@
-"""A built image as a folder that BuildKit can start from: an OCI layout, with its layers where they are needed."""
+"""A built image as a folder that BuildKit can start from: an OCI layout, its layers only if they are needed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv import oci
+from tfenv.buildx import BuildError
 from tfenv.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -33,8 +34,12 @@ def unpacked(archive: Path, store: Store, *, layers: bool) -> Iterator[str]:
     try:
         write(archive, described, folder, layers=layers)
         yield f"oci-layout://{folder}@{described.manifest_digest}"
-    finally:
+    except BuildError:
+        raise  # it stays, so that the command that the error names can be repeated; `tfenv gc` removes it
+    except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def write(archive: Path, described: oci.Archive, folder: Path, *, layers: bool) -> None:
@@ -58,12 +63,11 @@ def write(archive: Path, described: oci.Archive, folder: Path, *, layers: bool) 
             f"{archive} lacks {', '.join(sorted(names))}", remedy="type the command again: it is built anew"
         )
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', "utf-8")
+    stored = blobs / described.manifest_digest.removeprefix("sha256:")
     entry = {
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "digest": described.manifest_digest,
-        "size": (folder / "blobs" / "sha256" / described.manifest_digest.removeprefix("sha256:"))
-        .stat()
-        .st_size,
+        "size": stored.stat().st_size,
         "platform": {"architecture": "amd64", "os": "linux"},
     }
     index = {"schemaVersion": 2, "manifests": [entry]}

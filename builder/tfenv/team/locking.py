@@ -118,7 +118,7 @@ def make_lock(
         require_debian(cell)
     if previous is None:
         upgrade = {"wheels", "debian", *upgrade}
-    elif late := differences(cell, pin, previous, upgrade):
+    elif late := differences(cell, pin.cell, pin.packages, previous, upgrade):
         raise UsageError(
             f"{cell.name} asks for something else than its lock was made from:\n  " + "\n  ".join(late),
             remedy=f"type: tfenv lock {cell.name} --upgrade all   (or wheels, debian)",
@@ -146,9 +146,13 @@ def make_lock(
 
 
 def differences(
-    cell: Environment, pin: RowPin, lock: TeamLock, upgrade: Set[Upgrade] = frozenset()
+    cell: Environment, row: str, packages: str, lock: TeamLock, upgrade: Set[Upgrade] = frozenset()
 ) -> list[str]:
-    """What an environment asks a resolver for now and its lock was not made from."""
+    """What an environment asks a resolver for now and its lock was not made from.
+
+    Args:
+        row: name of the cell that it extends; packages: hash of what that one brings.
+    """
     found = []
     if "wheels" not in upgrade:
         found += _asked("requirements", cell.asked, lock.requirements)
@@ -157,10 +161,10 @@ def differences(
     if "debian" not in upgrade:
         found += _asked("Debian packages", cell.apt, lock.apt)
     if not {"wheels", "debian"} <= upgrade:
-        if pin.cell != lock.row.cell:
-            found.append(f"it extends {pin.cell}, locked is {lock.row.cell}")
-        elif pin.packages != lock.row.packages:
-            found.append(f"{pin.cell} has other packages than when it was locked")
+        if row != lock.row.cell:
+            found.append(f"it extends {row}, locked is {lock.row.cell}")
+        elif packages != lock.row.packages:
+            found.append(f"{row} has other packages than when it was locked")
     return found
 
 
