@@ -206,6 +206,12 @@ FAULTS: tuple[Fault, ...] = (
         seeds=("driver_mismatch",),
     ),
     Fault(
+        name="libcuda is a toolkit's stub",
+        check="gpu_visible",
+        cause="the GPU driver answers CUDA error 34 and gives 0 GPUs",
+        seeds=("stub",),
+    ),
+    Fault(
         name="the fabric manager does not run",
         check="gpu_visible",
         cause="the GPU driver answers CUDA error 802 and gives 0 GPUs",
@@ -214,7 +220,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="the driver hangs",
         check="gpu_visible",
-        cause="libcuda.so.1 is not usable\nthe probe of the driver hung",
+        cause="the probe of the driver hung",
         seeds=("driver_hangs", "shorter_probe"),
         limit=8,
     ),
@@ -377,6 +383,12 @@ FAULTS: tuple[Fault, ...] = (
         check="xla",
         cause=r"xla was killed by SIGABRT\n(.*\n)*.*[Uu]nknown flag",
         env={"XLA_FLAGS": "--xla_no_such_flag=1"},
+    ),
+    Fault(
+        name="TF_XLA_FLAGS holds what TensorFlow does not know",
+        check="tf_function",
+        cause=r"tf_function was killed by SIGABRT\n(.*\n)*.*[Uu]nknown flag",
+        env={"TF_XLA_FLAGS": "--tf_xla_no_such_flag=1"},
     ),
     Fault(
         name="a compilation hangs",

@@ -45,6 +45,7 @@ def _mig(_real: Any, _handle: Any, current: Any, pending: Any) -> int:
 CHANGES: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "old_driver": ("libcuda", "cuDriverGetVersion", lambda _real, pointer: _set(pointer, 10020)),
     "driver_mismatch": ("libcuda", "cuInit", lambda _real, _flags: 803),
+    "stub": ("libcuda", "cuInit", lambda _real, _flags: 34),
     "no_fabric_manager": ("libcuda", "cuInit", lambda _real, _flags: 802),
     "driver_hangs": ("libcuda", "cuInit", lambda _real, _flags: time.sleep(3600)),
     "old_gpu": (

@@ -200,8 +200,8 @@ def driver_trouble(driver: Gpu, report: Report) -> None:
         report.error(
             driver.trouble.partition(":")[0],
             driver.trouble,
-            "look at nvidia-smi and at the kernel's log on the host; remove a libcuda.so.1 that the image brings "
-            "(a toolkit's stub, cuda-compat)",
+            "look at nvidia-smi and at the kernel's log on the host; remove a libcuda.so.1 that the image "
+            "brings (a toolkit's stub, cuda-compat)",
         )
         return
     if not driver.library:
