@@ -188,7 +188,7 @@ def test_a_loaded_nccl_is_not_older_than_compiled_with(how: str, loaded: str, st
 
 
 def test_what_an_image_is_declared_to_lack_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "open_in_clean_process", lambda name, soname: found("12.2"))
+    monkeypatch.setattr(libraries, "opener", lambda declared, folders: lambda name, soname: found("12.2"))
     declared = Declared(cell="c", cuda="12.2", libraries=(CUDART,), absent=("libcupti.so.12",))
     report = Report()
     libraries.check(Context(declared), report)

@@ -10,19 +10,49 @@ import json
 import os
 from typing import Any, Callable, Iterable
 
-from .declared import Library
+from .declared import Declared, Library
 from .runner import run_child, signal_name, suite_command
 
 _SECONDS_EACH = 60.0
 Probe = Callable[[str, str], "dict[str, Any]"]
 
 
-def open_in_clean_process(name: str, soname: str) -> dict[str, Any]:
-    """Open one library in a process with an empty environment; a crash counts as missing."""
+def opener(declared: Declared, folders: Iterable[str], library_path: str | None = None) -> Probe:
+    """How libraries of this image are opened: in a clean process.
+
+    An image that declares nothing promises nothing of the loader's configuration. There they are opened
+    as TensorFlow would: by the image's own LD_LIBRARY_PATH, then by the RUNPATH of TensorFlow's own
+    libraries, which names the folders of NVIDIA's wheels, and then as the loader is configured.
+
+    Args:
+        folders: those of NVIDIA's wheels. library_path: LD_LIBRARY_PATH; None for that of this process.
+    """
+    if not declared.foreign:
+        return open_in_clean_process
+    wheels = list(folders)
+    path = os.environ.get("LD_LIBRARY_PATH", "") if library_path is None else library_path
+
+    def probe(name: str, soname: str) -> dict[str, Any]:
+        there = [os.path.join(folder, soname) for folder in path.split(":") if folder]
+        if os.sep not in soname and not any(map(os.path.exists, there)):
+            for file in (os.path.join(folder, soname) for folder in wheels):
+                if os.path.exists(file):
+                    return open_in_clean_process(name, file, path)
+        return open_in_clean_process(name, soname, path)
+
+    return probe
+
+
+def open_in_clean_process(name: str, soname: str, library_path: str = "") -> dict[str, Any]:
+    """Open one library in a process with an empty environment; a crash counts as missing.
+
+    Args:
+        library_path: LD_LIBRARY_PATH, which is all that the environment has then.
+    """
     ended = run_child(
         suite_command("--probe-library", name, soname, isolated=True),
         _SECONDS_EACH,
-        env={},
+        env={"LD_LIBRARY_PATH": library_path} if library_path else {},
         own_group=False,
     )
     try:

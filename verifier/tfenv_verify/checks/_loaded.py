@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable
 from ..cuda_libraries import KNOWN
 from ..declared import Declared, Library
 from ..library_probe import mapped_files
-from ..loader import open_in_clean_process, search
+from ..loader import opener, search
 from ..places import build_info, wheel_library_folders
 from ..protocol import Report
 from ..versions import numbers
@@ -33,11 +33,12 @@ def compare_loaded(declared: Declared, report: Report) -> list[str]:
     files = cuda_files(mapped_files())
     report.facts["mapped_cuda_files"] = files
     folders = wheel_library_folders()
+    open_one = opener(declared, folders)
     inspect(
         declared,
         files,
         libraries_of(declared, build_info()),
-        lambda library: search(library, open_in_clean_process, folders),
+        lambda library: search(library, open_one, folders),
         report,
     )
     return files
@@ -137,7 +138,7 @@ def _found(declared: Declared, library: Library, path: str, found: dict[str, Any
         return
     real = os.path.realpath(str(found.get("path", "")))
     if real != os.path.realpath(path):
-        report.error(
+        (report.warning if declared.foreign else report.error)(
             f"{path} is loaded; the loader itself finds {found.get('path') or 'no file'}",
             remedy="look at LD_LIBRARY_PATH and LD_PRELOAD: run without them",
         )

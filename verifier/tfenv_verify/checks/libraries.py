@@ -7,15 +7,16 @@ own process has loaded by the checks that import TensorFlow.
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable
 
 from ..context import Context
 from ..cuda_libraries import cudnn_parts, known, wanted_by_default
 from ..declared import Declared, Library
-from ..distributions import version_by_record
-from ..loader import Probe, open_in_clean_process, search
-from ..places import build_info, wheel_library_folders
+from ..distributions import Distribution, asked_for, installed, normalized, version_by_record
+from ..loader import Probe, opener, search
+from ..places import build_info, site_folders, wheel_library_folders
 from ..protocol import NotRunError, Report
 from ..versions import agree, major_minor, numbers, text
 
@@ -24,7 +25,8 @@ _SONAME_NUMBERS = 2  # libcudart.so.11.0 is a name, not a version
 
 def check(context: Context, report: Report) -> None:
     """Every CUDA library that TensorFlow opens is found and has the right version."""
-    declared, info = context.declared, build_info()
+    declared, folders = context.declared, wheel_library_folders()
+    info = compiled_for(build_info(), installed(site_folders()))
     cuda = declared.compiled_cuda or str(info.get("cuda_version", "")) or declared.cuda
     wanted = declared.libraries or by_build(info)
     if not wanted:
@@ -32,7 +34,25 @@ def check(context: Context, report: Report) -> None:
     report.facts["compiled_cuda"] = cuda
     for soname in declared.absent:
         report.warning(f"this image has no {soname}, which TensorFlow would open", "it is declared so")
-    inspect(declared, cuda, wanted, report, open_in_clean_process, wheel_library_folders())
+    inspect(declared, cuda, wanted, report, opener(declared, folders), folders)
+
+
+def compiled_for(info: dict[str, Any], dists: Iterable[Distribution]) -> dict[str, Any]:
+    """The build information, or where it names no CUDA (from 2.22 on) what the extra and-cuda asks for."""
+    if any(key.startswith(("cuda_version", "cudnn_version")) for key in info):
+        return info
+    mine = [dist for dist in dists if normalized(dist.name) == "tensorflow"]
+    return {**info, **(of_extra(asked_for(mine[0], "and-cuda")) if mine else {})}
+
+
+def of_extra(extra: dict[str, str]) -> dict[str, str]:
+    """Of CUDA and cuDNN major and minor version, as the requirements of the extra name them."""
+    found = {}
+    for what, pattern in (("cuda", r"nvidia-cuda-runtime-cu\d+"), ("cudnn", r"nvidia-cudnn-cu\d+")):
+        versions = [version for name, version in extra.items() if re.fullmatch(pattern, name) and version]
+        if len(versions) == 1:
+            found[f"{what}_version"] = text(major_minor(versions[0]))
+    return found
 
 
 def by_build(info: dict[str, Any]) -> tuple[Library, ...]:

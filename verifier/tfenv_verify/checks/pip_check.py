@@ -6,12 +6,13 @@ import importlib.util
 import os
 import subprocess
 import sys
+from typing import Callable
 
 from ..context import Context
 from ..protocol import NotRunError, Report
 
 
-def check(_context: Context, report: Report) -> None:
+def check(context: Context, report: Report) -> None:
     """``pip check`` finds no missing and no conflicting requirement."""
     if importlib.util.find_spec("pip") is None:
         raise NotRunError("pip is not installed in this image")
@@ -28,15 +29,18 @@ def check(_context: Context, report: Report) -> None:
         done.stdout.decode("utf-8", "replace"),
         done.stderr.decode("utf-8", "replace"),
         report,
+        report.warning if context.declared.foreign else report.error,
     )
 
 
-def judge(code: int, output: str, errors: str, report: Report) -> None:
-    """Each line of pip is an error of its own."""
+def judge(
+    code: int, output: str, errors: str, report: Report, say: Callable[..., None] | None = None
+) -> None:
+    """Each line of pip is an error of its own, or what ``say`` says."""
     if code == 0:
         return
     lines = [line for line in output.splitlines() if line.strip()]
     for line in lines:
-        report.error(line.strip(), remedy="lock again: the set of wheels does not fit together")
+        (say or report.error)(line.strip(), remedy="lock again: the set of wheels does not fit together")
     if not lines:
         report.error(f"pip check ended with {code}", errors[-2000:])

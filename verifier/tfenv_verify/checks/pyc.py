@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Iterable
+from typing import Callable, Iterable
 
 from ..context import Context
 from ..places import python_folders, walk
@@ -26,16 +26,18 @@ class Seen:
     orphans: list[str] = field(default_factory=list)
 
 
-def check(_context: Context, report: Report) -> None:
+def check(context: Context, report: Report) -> None:
     """No .pyc is stale, and nearly all sources are compiled."""
-    inspect(python_folders(), report)
+    inspect(python_folders(), report, say=report.warning if context.declared.foreign else report.error)
 
 
-def inspect(folders: Iterable[str], report: Report, tag: str = "") -> None:
+def inspect(
+    folders: Iterable[str], report: Report, tag: str = "", say: Callable[..., None] | None = None
+) -> None:
     """Look at all sources and .pyc files of this interpreter under these folders.
 
     Args:
-        tag: the interpreter's cache tag, e.g. ``cpython-311``.
+        tag: the interpreter's cache tag, e.g. ``cpython-311``. say: how stale ones are said; None for an error.
     """
     tag = tag or sys.implementation.cache_tag or ""
     seen, visited = Seen(), set()
@@ -48,7 +50,7 @@ def inspect(folders: Iterable[str], report: Report, tag: str = "") -> None:
                 continue
             visited.add(real)
             _folder(folder, files, tag, seen)
-    _tell(seen, tag, report)
+    _tell(seen, tag, report, say or report.error)
 
 
 def staleness(pyc: bytes, source: bytes, mtime: int) -> str:
@@ -109,7 +111,7 @@ def _one(source: str, pyc: str, seen: Seen) -> None:
         seen.good += 1
 
 
-def _tell(seen: Seen, tag: str, report: Report) -> None:
+def _tell(seen: Seen, tag: str, report: Report, say: Callable[..., None]) -> None:
     report.facts.update(
         good=seen.good,
         stale=len(seen.stale),
@@ -117,7 +119,7 @@ def _tell(seen: Seen, tag: str, report: Report) -> None:
         orphans=len(seen.orphans),
     )
     if seen.stale:
-        report.error(
+        say(
             f"{len(seen.stale)} .pyc files do not match their source: imports compile again, or "
             f"run old code; first: {seen.stale[0]}",
             shorten(seen.stale),

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Iterable
+from typing import Callable, Iterable
 
 from ..context import Context
 from ..declared import Declared
@@ -46,7 +46,9 @@ def inspect(sites: Iterable[str], report: Report, declared: Declared = _NOTHING,
     """
     folders = list(sites)
     dists = installed(folders)
-    twice(dists, report)
+    # An image that declares nothing may have changed what it installed: worth knowing, not wrong.
+    say = report.warning if declared.foreign else report.error
+    twice(dists, report, say)
     owned: list[tuple[Distribution, Entry]] = []
     bare = []
     for dist in dists:
@@ -61,7 +63,7 @@ def inspect(sites: Iterable[str], report: Report, declared: Declared = _NOTHING,
             "install them as wheels: rebuild the image from its lock",
         )
     report.facts["distributions"] = len(dists)
-    hashes(owned, report)
+    hashes(owned, report, say)
     recorded = [entry.path for _, entry in owned]
     if declared.record_exact:
         unhashed(owned, report)
@@ -70,21 +72,23 @@ def inspect(sites: Iterable[str], report: Report, declared: Declared = _NOTHING,
         strangers(folders, recorded, report)
 
 
-def twice(dists: Iterable[Distribution], report: Report) -> None:
+def twice(dists: Iterable[Distribution], report: Report, say: Callable[..., None] | None = None) -> None:
     """Two versions of one distribution: which one is imported is a matter of luck."""
     found: dict[str, list[str]] = {}
     for dist in dists:
         found.setdefault(normalized(dist.name), []).append(f"{dist.version} in {dist.site}")
     for name, places in sorted(found.items()):
         if len(places) > 1:
-            report.error(
+            (say or report.error)(
                 f"{name} is installed {len(places)} times",
                 "\n".join(places),
                 f"remove all but one: pip uninstall {name}, then install it again",
             )
 
 
-def hashes(owned: Iterable[tuple[Distribution, Entry]], report: Report) -> None:
+def hashes(
+    owned: Iterable[tuple[Distribution, Entry]], report: Report, say: Callable[..., None] | None = None
+) -> None:
     """Every recorded file is there with its size and hash. Large files first, on all CPUs."""
     items = sorted(owned, key=lambda item: -item[1].size)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -94,7 +98,7 @@ def hashes(owned: Iterable[tuple[Distribution, Entry]], report: Report) -> None:
         if what:
             bad.setdefault(dist.label, []).append(f"{entry.path}: {what}")
     for label, lines in sorted(bad.items()):
-        report.error(
+        (say or report.error)(
             f"{label}: {len(lines)} files are not those of its RECORD; first: {sorted(lines)[0]}",
             shorten(sorted(lines)),
             "rebuild the image, or in place: pip install --force-reinstall --no-deps "

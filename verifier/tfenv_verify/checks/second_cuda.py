@@ -30,7 +30,9 @@ _NOTHING = Declared()
 def check(context: Context, report: Report) -> None:
     """No CUDA library is in the image twice, so that it cannot matter which one is found."""
     folders = wheel_library_folders() + toolkit_folders()
-    compare(listed_by_loader(_ldconfig) + in_folders(folders), report, context.declared)
+    # Which of two is loaded is judged by others; an image that declares nothing promises not just one.
+    say = report.warning if context.declared.foreign else report.error
+    compare(listed_by_loader(_ldconfig) + in_folders(folders), report, context.declared, say=say)
 
 
 def compare(
@@ -38,11 +40,13 @@ def compare(
     report: Report,
     declared: Declared = _NOTHING,
     probe: Callable[[str, str], "dict[str, Any]"] = open_in_clean_process,
+    say: Callable[..., None] | None = None,
 ) -> None:
     """One error for each family with more than one real file; links are followed first.
 
     Args:
         declared: what it says is unused is not counted, once ``probe`` (name, soname) finds another.
+        say: how it is said; None for an error.
     """
     places: dict[str, dict[tuple[int, int], str]] = {}
     for path in candidates:
@@ -60,7 +64,7 @@ def compare(
             paths = sorted(found.values())
             sizes = {path: os.path.getsize(path) for path in paths}
             wasted += sum(sizes.values()) - max(sizes.values())
-            report.error(
+            (say or report.error)(
                 f"lib{family} is in the image {len(paths)} times: {' and '.join(paths)}",
                 "\n".join(f"{path}: {size} bytes" for path, size in sizes.items()),
                 "keep one CUDA source: the base image's or NVIDIA's wheels, not both",
