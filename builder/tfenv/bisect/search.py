@@ -64,7 +64,7 @@ def transition(count: int) -> Generator[int, Word, Transition]:
         if not left:
             return Transition(good, bad)
         misses = bad - good - 1 - len(left)
-        aim = good + (bad - good) * _spread(misses + 1)
+        aim = good + (bad - good) * _share(misses)
         chosen = min(left, key=lambda i: (abs(i - aim), i))
         word = yield chosen
         if word == "good":
@@ -134,6 +134,21 @@ def _without_needless(
 
 def _closed(cores: Sequence[tuple[int, ...]], needs: Sequence[frozenset[int]]) -> frozenset[int]:
     return frozenset().union(*(needs[i] for core in cores for i in core))
+
+
+def _share(misses: int) -> float:
+    """Where to look after so many tests that could not be judged: first in the middle.
+
+    Then in turn ever closer to both ends (1/4, 3/4, 1/8, 7/8, ...) and evenly all over: most often it is
+    one stretch that cannot be judged, and the answer lies outside of it.
+    """
+    if not misses:
+        return 0.5
+    if misses % 2:
+        power, side = divmod((misses - 1) // 2, 2)
+        near = 0.5 ** (power + 2)
+        return 1 - near if side else near
+    return _spread(misses // 2)
 
 
 def _spread(number: int) -> float:
