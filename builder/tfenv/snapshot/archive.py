@@ -144,14 +144,12 @@ def write(layout: Layout, snapshot: Snapshot, items: Iterable[parts.Item]) -> Ar
         NotReadyError: the disk is full; the folder holds what it held before.
     """
     with layout.writing() as writer:
-        blobs, new = [], 0
+        blobs = []
         for item in items:
-            known = bool(item.sha256) and layout.path(f"sha256:{item.sha256}").is_file()
             if isinstance(item.content, Path):
                 found, size = writer.put_file(item.content, item.sha256)
             else:
                 found, size = writer.put(iter([item.content]), item.sha256, name=item.title)
-            new += 0 if known else size
             notes = {TITLE: item.title}
             blobs.append(Blob(digest=found, size=size, media_type=item.media_type, annotations=notes))
         document = dump(snapshot)
@@ -172,7 +170,7 @@ def write(layout: Layout, snapshot: Snapshot, items: Iterable[parts.Item]) -> Ar
         name=snapshot.cell,
         files=len(blobs),
         bytes=sum(total.values()) + len(document) + len(data),
-        new_bytes=new,
+        new_bytes=writer.added,
         known=known,
     )
 

@@ -58,13 +58,6 @@ class Change:
         }
         return frozenset(name for name, (x, y) in pairs.items() if x != y)
 
-    @property
-    def one(self) -> Entry:
-        """The entry, of whichever side has it."""
-        found = self.before or self.after
-        assert found is not None
-        return found
-
 
 @dataclass(frozen=True)
 class Cause:
@@ -84,7 +77,8 @@ def _matching(pattern: str) -> Callable[[Change], frozenset[str]]:
     compiled = re.compile(pattern)
 
     def accounts_for(change: Change) -> frozenset[str]:
-        return _BYTES if compiled.fullmatch(change.path) and change.one.kind == "file" else _NOTHING
+        files = all(entry.kind == "file" for entry in (change.before, change.after) if entry)
+        return _BYTES if files and compiled.fullmatch(change.path) else _NOTHING
 
     return accounts_for
 

@@ -177,9 +177,13 @@ class Layout:
 
 
 class Writer:
-    """Puts blobs into a layout, and last of all the index; made by ``Layout.writing``."""
+    """Puts blobs into a layout, and last of all the index; made by ``Layout.writing``.
+
+    ``added`` counts the bytes that were not there before.
+    """
 
     def __init__(self, layout: Layout) -> None:
+        self.added = 0
         self._layout = layout
         self._tmp = layout.root / ".tmp"
 
@@ -224,6 +228,7 @@ class Writer:
             if self._whole(found) is None:  # a damaged blob is replaced by a whole one
                 aside.chmod(0o644)
                 aside.replace(self._layout.path(f"sha256:{found}"))
+                self.added += size
         finally:
             aside.unlink(missing_ok=True)
         return f"sha256:{found}", size
@@ -259,7 +264,10 @@ class Writer:
     def entries(self) -> list[dict[str, Any]]:
         """The descriptors that are there now; none in a new folder."""
         both = [(self._layout.root / name).is_file() for name in ("oci-layout", "index.json")]
-        return self._layout.index() if all(both) else []
+        if not all(both):
+            return []
+        self._layout.snapshots()  # a damaged index is not written over
+        return self._layout.index()
 
     def _replace(self, path: Path, value: Mapping[str, Any]) -> None:
         aside = self._tmp / f"{os.getpid()}-{path.name}"
