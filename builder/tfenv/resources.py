@@ -33,3 +33,14 @@ def checkout_matrix() -> Path | None:
 def facts_dir() -> Path:
     """The committed facts: data files with a source beside every number."""
     return _PACKAGE / "facts"
+
+
+def own_matrix() -> Path:
+    """tfenv's own matrix.yaml: what a team's matrix is made from."""
+    installed = _PACKAGE / "_data" / "matrix.yaml"
+    return installed if installed.is_file() else _PACKAGE.parent.parent / "matrix.yaml"
+
+
+def own_images() -> Path:
+    """The locks and digests of the cells of tfenv's own matrix; the folder may lack some, or all."""
+    return _data("images")

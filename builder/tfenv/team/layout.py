@@ -1,4 +1,4 @@
-"""A built image as a folder that BuildKit can start from: an OCI layout, its layers only if they are needed."""
+"""A built image as a folder that BuildKit can start from: an OCI layout, with layers only if need be."""
 
 from __future__ import annotations
 
