@@ -458,8 +458,8 @@ class Place:
         return pipeline.committed(self.workspace, self.cell)
 
     def leftovers(self) -> list[str]:
-        """What is in the store beside blobs, records, logs, locks of images and kept results."""
-        known = {"blobs", "builds", "logs", "lock", "locks", "memo", "CACHEDIR.TAG"}
+        """What is in the store beside blobs, records, history, logs, locks of images and kept results."""
+        known = {"blobs", "builds", "history", "logs", "lock", "locks", "memo", "CACHEDIR.TAG"}
         paths = (path.relative_to(self.store.root) for path in self.store.root.rglob("*") if path.is_file())
         return sorted(str(path) for path in paths if path.parts[0] not in known)
 

@@ -44,9 +44,20 @@ def command(name: str) -> click.Command:
     return found
 
 
+# What other commands cannot do without.
+ARGUMENTS = {
+    "archive": ["2.15-cu12", "--to", "kept"],
+    "rebuild": ["kept"],
+    "diff": ["2.15-cu12", "2.15"],
+    "licenses": ["2.15-cu12"],
+    "rollback": ["2.15-cu12"],
+    "sbom": ["2.15-cu12"],
+}
+
+
 def line(name: str) -> list[str]:
     """The shortest right command line."""
-    return [name, *(["2.15-cu12"] if name in NEEDS_CELL else [])]
+    return [name, *ARGUMENTS.get(name, ["2.15-cu12"] if name in NEEDS_CELL else [])]
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -124,7 +135,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["biuld"], "Did you mean build?"),
+        (["biuld"], "Did you mean build"),
         (["verfy"], "Did you mean verify?"),
         (["qqqq"], "No such command 'qqqq'."),
         (["build", "--nocache"], "--no-cache"),
@@ -401,6 +412,7 @@ def test_with_json_every_commands_error_is_data_too(
     monkeypatch.setattr("tfenv.workspace.here", fail)
     monkeypatch.setattr("tfenv.schema.json_schema", fail)
     monkeypatch.setattr("tfenv.facts.releases", fail)
+    monkeypatch.setattr("tfenv.snapshot.choosing.parse", fail)
     assert cli.run([name, "--json", *line(name)[1:]]) == 4
     out, err = capsys.readouterr()
     told = json.loads(out)

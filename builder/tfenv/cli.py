@@ -32,6 +32,8 @@ COMMANDS = {
     "outdated": "Say what has changed in the world since cells were locked.",
     "page": "Write the matrix page: what runs on which GPU and driver.",
     "diff": "Say how two cells, images, archives or snapshots differ, what matters first.",
+    "history": "Show what the names of images meant, when and why.",
+    "rollback": "Take an alias back to the last verified image that it meant.",
     "sbom": "List all that is in an image, as CycloneDX or SPDX.",
     "licenses": "List the licences of all that is in an image.",
     "archive": "Put cells with all their inputs into a folder or registry; rehash one.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv import oci
@@ -32,25 +33,25 @@ def settle(built: Built, env: Mapping[str, str]) -> bool:
     with connect(env) as containers:
         if containers.inspect(built.digest.manifest):
             return False
-        _prove(built)
+        prove(built.archive, built.digest.manifest)
         containers.load(built.archive)
         return True
 
 
-def _prove(built: Built) -> None:
-    """The archive is whole, and is the one that was built.
+def prove(archive: Path, manifest: str) -> None:
+    """The archive is whole, and holds that image.
 
     Raises:
         IntegrityError: it was changed on disk; it is removed.
     """
     try:
-        oci.verify_blobs(built.archive)
-        if oci.describe(built.archive).manifest_digest == built.digest.manifest:
+        oci.verify_blobs(archive)
+        if oci.describe(archive).manifest_digest == manifest:
             return
-        why = f"it does not hold {built.digest.manifest}"
+        why = f"it does not hold {manifest}"
     except IntegrityError as error:
         why = error.message
-    built.archive.unlink(missing_ok=True)
+    archive.unlink(missing_ok=True)
     raise IntegrityError(
         f"an archive of the store was changed on disk and has been removed: {why}",
         remedy="type the command again: it is built anew",
@@ -72,6 +73,14 @@ def tag(image: str, tags: tuple[str, ...], env: Mapping[str, str], *, passing: s
         if passing and containers.inspect(passing):
             containers.remove(passing)
         return not there
+
+
+def ids(names: tuple[str, ...], env: Mapping[str, str]) -> dict[str, str]:
+    """The image that each name means, by its id; empty for one that means none."""
+    from tfenv.container import connect
+
+    with connect(env) as containers:
+        return {name: containers.inspect(name) or "" for name in names}
 
 
 def find(names: tuple[str, ...], env: Mapping[str, str]) -> Image:

@@ -85,12 +85,28 @@ def _build(inputs: Inputs, host: Host, *, no_cache: bool, archive_only: bool = F
 
 
 def tag(workspace: Workspace, made: Made, host: Host) -> tuple[str, ...]:
-    """Move the cell's tags to what was made; return them."""
-    inputs = made.built.inputs
+    """Move the cell's tags, but those that are held back, to what was made; return them."""
+    return tag_image(workspace, made.built.inputs, made.image, host, why="tfenv build")
+
+
+def tag_image(
+    workspace: Workspace, inputs: Inputs, image: Image, host: Host, *, why: str, verdict: str = ""
+) -> tuple[str, ...]:
+    """Move the cell's tags, but those that are held back, to an image of ``inputs``; return them.
+
+    Args:
+        why: the command; verdict: of the image, where it is known. Both are written down.
+    """
+    from tfenv.history.moving import move
+
     tags = workspace.tags(inputs.cell, ending=inputs.ending)
-    if images.tag(made.image.id, tags, host.env, passing=inputs.building):
-        host.console.note(f"{inputs.cell.name}: tags moved to {made.image.id}")
-    return tags
+    root, env = host.store.root, host.env
+    moved = move(image, tags, env, root, why=why, verdict=verdict, passing=inputs.building)
+    if moved.any:
+        host.console.note(f"{inputs.cell.name}: tags moved to {image.id}")
+    for said in moved.sentences:
+        host.console.warn(said)
+    return moved.tags
 
 
 def make_twice(inputs: Inputs, host: Host) -> tuple[Built, Built]:

@@ -20,7 +20,12 @@ class NoAnswerError(TfenvError):
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="For a terminal, a program or a pull request.",
 )
 @click.option("--full", is_flag=True, help="List everything, every file too.")
 @json_option

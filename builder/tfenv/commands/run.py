@@ -41,6 +41,8 @@ def command(
     from tfenv import runline
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
+    from tfenv.history.moving import held_name
+    from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
     console = Console()
@@ -48,6 +50,9 @@ def command(
     (chosen,) = workspace.cells((cell,))
     engine = probe(run_command, os.environ)
     images, docker = workspace.image_names(chosen), engine.client or "docker"
+    if held := held_name(cell, workspace.matrix.repository, default_store(os.environ).root):
+        console.note(f"{held.name} is held back at {held.after[:19]} since {held.at[:10]}")
+        images = (held.name, *images)
     image = images[0]
     only_print = only_print or as_json
     if not only_print:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 @click.command("sbom")
 @click.argument("of", metavar="CELL|IMAGE")
 @click.option(
-    "--format", "form", type=click.Choice(["cyclonedx", "spdx"]), default="cyclonedx", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["cyclonedx", "spdx"]),
+    default="cyclonedx",
+    show_default=True,
+    help="CycloneDX 1.6 or SPDX 2.3, both as JSON.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file.")
 @click.option(

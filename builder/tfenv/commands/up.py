@@ -34,7 +34,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     What is committed is used as it is. Where a mirror no longer has a locked Debian package, today's version
     is taken instead, and the image is marked as not the locked one.
     """
-    from tfenv import images, pipeline
+    from tfenv import pipeline
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.store import default_store
@@ -49,9 +49,9 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     inputs, image, likeness = _make(workspace, prepared, host)
     report, folder = pipeline.check(chosen, inputs.lock, image, host, gpus=gpus, stand_in=inputs.stand_in)
     failed = report.exit_code == EXIT_FAILED
-    tags = workspace.tags(chosen, ending=inputs.ending)
+    tags: tuple[str, ...] = ()
     if not failed:
-        images.tag(image.id, tags, host.env, passing=inputs.building)
+        tags = pipeline.tag_image(workspace, inputs, image, host, why="tfenv up", verdict=report.verdict)
     mark = "" if inputs.locked else f" ({_not_locked(inputs)})"
     emit(
         {
@@ -59,7 +59,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
             "manifest": image.id,
             "locked": inputs.locked,
             "likeness": likeness,
-            "tags": [] if failed else list(tags),
+            "tags": list(tags),
             "verdict": report.verdict,
             "reason": report.reason,
             "words": f"{report.words}{mark}",
@@ -67,7 +67,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
         },
         as_json=as_json,
         text=f"{chosen.name}{mark}\n  {image.id}\n"
-        + ("" if failed else "".join(f"  {tag}\n" for tag in tags))
+        + "".join(f"  {tag}\n" for tag in tags)
         + f"  reports: {folder}",
     )
     if failed:

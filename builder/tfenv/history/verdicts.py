@@ -1,0 +1,53 @@
+"""What the reports on this machine, and the committed ones, say of a digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tfenv import report
+from tfenv.errors import IntegrityError
+from tfenv.report import Report
+
+#: Tells the verdict on a digest: pass, fail, unverified, or empty where there is no report.
+Verdicts = Callable[[str], str]
+
+
+def verdict(reports: Iterable[Report]) -> str:
+    """The verdict of several reports on one digest: one host on which it failed is enough.
+
+    Of each kind of host the newest counts. One on a stand-in for the base says nothing of the base itself.
+    """
+    newest: dict[str, Report] = {}
+    for of in sorted(reports, key=lambda of: of.started):
+        if not of.stand_in:
+            newest[of.host.key] = of
+    found = {of.verdict for of in newest.values()}
+    return next((word for word in ("fail", "pass", "unverified") if word in found), "")
+
+
+def of_folders(folders: Iterable[Path]) -> Verdicts:
+    """Reads the reports in folders of reports; a damaged one is none."""
+    folders = tuple(folders)
+
+    def of(digest: str) -> str:
+        found = []
+        start = digest.removeprefix("sha256:")[:12]
+        for folder in folders:
+            for path in folder.glob(f"{start}-*"):
+                try:
+                    found.append(report.read(path))
+                except IntegrityError:
+                    continue
+        return verdict(of for of in found if of.digest == digest)
+
+    return of
+
+
+def everywhere(images: Path, store: Path) -> Verdicts:
+    """Reads the reports of this machine and the committed ones.
+
+    Args:
+        images: the workspace's folder of generated files. store: the store's folder.
+    """
+    return of_folders([store / "reports", *sorted(images.glob("*/reports"))])
