@@ -48,7 +48,7 @@ class Sources:
         return os.path.realpath(path) if os.path.exists(path) else ""
 
     def opens(self, path: str) -> str:
-        """Why a device node cannot be opened: ``EPERM`` (control groups), ``EACCES`` (its mode), or ``ok``."""
+        """Why a node cannot be opened: ``EPERM`` (control groups), ``EACCES`` (its mode), or ``ok``."""
         try:
             os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
         except PermissionError as error:

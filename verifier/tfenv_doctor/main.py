@@ -49,7 +49,8 @@ def text(facts: Dict[str, Any], findings: List[Dict[str, str]], code: int) -> st
         + (f", CUDA {cuda['version']}" if cuda.get("version") else ""),
         f"  device nodes     {', '.join(sorted(facts['nodes'])) or 'none'}",
         f"  TensorFlow       {_tensorflow(facts)}",
-        f"  Python           {facts['python']}, user {facts['user'].get('uid')}, HOME={facts['home'] or 'not set'}",
+        f"  Python           {facts['python']}, user {facts['user'].get('uid')}, "
+        f"HOME={facts['home'] or 'not set'}",
     ]
     parts = ["\n".join(seen)]
     for one in findings:

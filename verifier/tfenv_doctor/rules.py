@@ -74,8 +74,10 @@ def no_gpu_given(of: Facts) -> Optional[Finding]:
             return found(
                 "broken",
                 "the host has an NVIDIA GPU, and no NVIDIA driver is loaded there",
-                "The driver is the host's (or the VM's), never the image's: CUDA in the image cannot replace it.",
-                "on the host: install the driver, see that nvidia-smi works there, then start this again with --gpus all",
+                "The driver is the host's (or the VM's), never the image's: CUDA in the image cannot "
+                "replace it.",
+                "on the host: install the driver, see that nvidia-smi works there, then start this "
+                "again with --gpus all",
                 "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/index.html",
             )
         return found(
@@ -83,11 +85,13 @@ def no_gpu_given(of: Facts) -> Optional[Finding]:
             "this container was started without a GPU",
             f"{seen[:1].upper()}{seen[1:]}; in here there is neither a device node nor libcuda"
             + (
-                ", and NVIDIA_VISIBLE_DEVICES is not set, by which some runtimes (enroot, older Docker) decide."
+                ", and NVIDIA_VISIBLE_DEVICES is not set, by which some runtimes (enroot, older "
+                "Docker) decide."
                 if unset
                 else "."
             ),
-            "start it with --gpus all (Podman: --device nvidia.com/gpu=all; Singularity: --nv; enroot and others: "
+            "start it with --gpus all (Podman: --device nvidia.com/gpu=all; Singularity: --nv; "
+            "enroot and others: "
             "NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=compute,utility)",
             _DOCS,
         )
@@ -115,8 +119,10 @@ def no_rights(of: Facts) -> Optional[Finding]:
         return found(
             "broken",
             f"the device files are here, and this container has no right to use them: {names}",
-            "Its control group forbids it: 'systemctl daemon-reload' on the host took the devices away, or the toolkit "
-            "runs with no-cgroups = true under an engine that is not rootless. nvidia-smi says 'Unknown Error'.",
+            "Its control group forbids it: 'systemctl daemon-reload' on the host took the devices "
+            "away, or the toolkit "
+            "runs with no-cgroups = true under an engine that is not rootless. nvidia-smi says "
+            "'Unknown Error'.",
             "start the container anew; for good: CDI (--device nvidia.com/gpu=all), or no-cgroups = false in "
             "/etc/nvidia-container-runtime/config.toml on the host",
             "https://github.com/NVIDIA/nvidia-container-toolkit/issues/48",
@@ -143,7 +149,8 @@ def baked_in_driver(of: Facts) -> Optional[Finding]:
     return found(
         "broken",
         f"the image holds libraries of NVIDIA driver {', '.join(other)}, and the host runs {host}",
-        "Packages (libnvidia-..., nvidia-driver-..., nvidia-opencl-dev) put them into the image, and they win over those "
+        "Packages (libnvidia-..., nvidia-driver-..., nvidia-opencl-dev) put them into the "
+        "image, and they win over those "
         f"of the host: {', '.join(one['end'] for one in foreign if one['version'] in other)[:300]}. "
         "'Driver/library version mismatch' in the container, while nvidia-smi works on the host.",
         "remove the driver's packages from the image: libnvidia-* and nvidia-driver-* have no place in it",
@@ -160,7 +167,8 @@ def host_mismatch(of: Facts) -> Optional[Finding]:
         return None
     return found(
         "broken",
-        f"the host's driver was updated: its libraries are {', '.join(wrong)}, its module still {of['module']}",
+        f"the host's driver was updated: its libraries are {', '.join(wrong)}, its module "
+        f"still {of['module']}",
         "nvidia-smi fails on the host too: the old kernel module is loaded.",
         "reboot the host; nothing in the image is to be changed",
         "https://github.com/NVIDIA/nvidia-container-toolkit/issues/394",
@@ -179,9 +187,11 @@ def compat_shadows(of: Facts) -> Optional[Finding]:
     return found(
         "broken",
         f"libcuda {named} of the package cuda-compat hides the host's driver{f', {host}' if host else ''}",
-        f"{loaded[0]} is loaded in the place of the driver's own library, and gives error {error}: forward compatibility "
+        f"{loaded[0]} is loaded in the place of the driver's own library, and gives error "
+        f"{error}: forward compatibility "
         "is for data-centre GPUs, and for drivers that are older than it.",
-        "remove cuda-compat from the image (or its folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d), or update the driver",
+        "remove cuda-compat from the image (or its folder from LD_LIBRARY_PATH and "
+        "/etc/ld.so.conf.d), or update the driver",
         "https://github.com/tensorflow/tensorflow/issues/48722",
     )
 
@@ -251,7 +261,8 @@ def visible_devices(of: Facts) -> Optional[Finding]:
     return found(
         "broken",
         f"CUDA_VISIBLE_DEVICES is '{value[:80]}', which names no GPU in here",
-        "CUDA takes numbers from 0 on and ids (GPU-..., MIG-...), and hides all from the first that it does not know. In "
+        "CUDA takes numbers from 0 on and ids (GPU-..., MIG-...), and hides all from the "
+        "first that it does not know. In "
         "a container the GPUs are numbered anew from 0.",
         "unset it, or set it to a number that nvidia-smi -L shows in here",
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html",
@@ -267,7 +278,8 @@ def uvm(of: Facts) -> Optional[Finding]:
         "/dev/nvidia-uvm is missing in here: CUDA cannot start, though nvidia-smi works",
         "The module nvidia-uvm was not loaded on the host when the container was started, or when its CDI "
         "specification was made.",
-        "on the host: sudo nvidia-modprobe -u -c=0 (and nvidia-ctk cdi generate, with CDI), then start the container anew",
+        "on the host: sudo nvidia-modprobe -u -c=0 (and nvidia-ctk cdi generate, with CDI), "
+        "then start the container anew",
         "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html",
     )
 
@@ -282,7 +294,8 @@ _ERRORS: Dict[int, Tuple[str, str, str]] = {
     35: (
         "the driver is too old for this CUDA",
         "The host's driver does not serve the CUDA of this image.",
-        "update the driver on the host, or take a cell with an older CUDA: tfenv explain --driver VERSION --gpu NAME",
+        "update the driver on the host, or take a cell with an older CUDA: tfenv explain "
+        "--driver VERSION --gpu NAME",
     ),
     46: (
         "the GPU is busy or may not be used",
@@ -291,7 +304,8 @@ _ERRORS: Dict[int, Tuple[str, str, str]] = {
     ),
     100: (
         "CUDA finds no device that it may use",
-        "The driver answers, and gives no GPU: MIG is on without an instance, the GPU was lost, or was not given to "
+        "The driver answers, and gives no GPU: MIG is on without an instance, the GPU was "
+        "lost, or was not given to "
         "this container.",
         "on the host: nvidia-smi -L and sudo dmesg | grep -i xid; here: nvidia-smi -L",
     ),
@@ -371,7 +385,8 @@ def cpu_build(of: Facts) -> Optional[Finding]:
         f"{names[0]} {of['packages'][names[0]]} is installed: it is built without CUDA"
         + (f", and lies over {others[0]}" if others else ""),
         "Both packages are the same folder, and the one that was installed last wins.",
-        f"pip uninstall -y {' '.join([*names, *others])}, then pip install tensorflow=={of['packages'][names[0]]}",
+        f"pip uninstall -y {' '.join([*names, *others])}, then pip install "
+        f"tensorflow=={of['packages'][names[0]]}",
         "https://www.tensorflow.org/install/pip",
     )
 
@@ -432,7 +447,8 @@ def home(of: Facts) -> Optional[Finding]:
     return found(
         "limit",
         what,
-        "A user without an entry in /etc/passwd gets HOME=/. Keras, matplotlib, pip and the kernel cache then say "
+        "A user without an entry in /etc/passwd gets HOME=/. Keras, matplotlib, pip and the "
+        "kernel cache then say "
         "'Permission denied'.",
         "docker run -e HOME=/tmp, or a volume that this user may write",
         "https://github.com/twosixlabs/armory/issues/680",
@@ -446,7 +462,8 @@ def shared_memory(of: Facts) -> Optional[Finding]:
     return found(
         "limit",
         f"/dev/shm has {of['shm_mb']} MB",
-        "NCCL and data loaders with several processes need more: 'No space left on device' then means this, not the disk.",
+        "NCCL and data loaders with several processes need more: 'No space left on device' "
+        "then means this, not the disk.",
         "docker run --shm-size=2g (tfenv run does it)",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     )
@@ -496,7 +513,8 @@ def tensorflow_differs(of: Facts) -> Optional[Finding]:
         + (f": {', '.join(missing[:6])} cannot be loaded" if missing else ""),
         "A CUDA library that this TensorFlow opens at run time is missing, or is of another major version"
         + ("." if missing else "; newer releases name it only with TF_CPP_MAX_VLOG_LEVEL=1."),
-        "put the libraries that it was compiled for where the loader finds them (LD_LIBRARY_PATH to site-packages/"
+        "put the libraries that it was compiled for where the loader finds them "
+        "(LD_LIBRARY_PATH to site-packages/"
         "nvidia/*/lib for wheels), or take a cell of tfenv, which has them",
         "https://github.com/tensorflow/tensorflow/issues/63362",
     )

@@ -197,6 +197,7 @@ def _pack(path: Path, console: Console) -> int:
 
     path.write_bytes(pack())
     console.note(
-        f"written to {path}: run it in any image, e.g. docker run --rm --gpus all -v FOLDER:/d:ro IMAGE python3 /d/{path.name}"
+        f"written to {path}: run it in any image, e.g. docker run --rm --gpus all -v "
+        f"FOLDER:/d:ro IMAGE python3 /d/{path.name}"
     )
     return 0

@@ -1,4 +1,4 @@
-"""Whether package index, Debian mirror and registry answer: one short question each, with the user's settings."""
+"""Whether package index, Debian mirror and registry answer: one short question each, as this user."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ _CA = (
     "CURL_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_DIR",
+)
+
+_REASONS = (
+    "certificate verify failed",
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "Connection refused",
+    "timed out",
+    "No route to host",
+    "Network is unreachable",
+    "Tunnel connection failed",
 )
 
 Question = Callable[[Mapping[str, str]], "tuple[str, str]"]
@@ -71,7 +82,7 @@ def ask(
 ) -> dict[str, str]:
     """What came of each question, by its name; what came too late is ``offline``. Raises nothing.
 
-    The words are ``ok``, ``offline``, ``certificate``, ``refused``, ``proxy``, ``none`` (no index is to be asked).
+    The words are ``ok``, ``offline``, ``certificate``, ``refused``, ``proxy``, and ``none``: no index is wanted.
     """
     found: dict[str, tuple[str, str]] = {}
 
@@ -128,6 +139,4 @@ def _answer(session: Any, url: str, *, login_is_usual: bool = False) -> tuple[st
 def _reason(error: BaseException) -> str:
     """The kind of trouble, without addresses."""
     text = str(error)
-    known = ("certificate verify failed", "Name or service not known", "Temporary failure in name resolution",
-             "Connection refused", "timed out", "No route to host", "Network is unreachable", "Tunnel connection failed")  # fmt: skip
-    return next((one for one in known if one.lower() in text.lower()), type(error).__name__)
+    return next((one for one in _REASONS if one.lower() in text.lower()), type(error).__name__)

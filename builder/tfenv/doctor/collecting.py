@@ -1,4 +1,4 @@
-"""``tfenv doctor``'s own evidence: the host, the network and, if asked for, a container with ``--gpus all``."""
+"""All that ``tfenv doctor`` judges: the host, the network and, if asked for, a container with all GPUs."""
 
 from __future__ import annotations
 

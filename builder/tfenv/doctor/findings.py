@@ -36,7 +36,7 @@ class Finding:
 
     Args:
         id: its name, stable; layer: one of ``layers.LAYERS``.
-        title, cause, remedy: sentences; ``{name}`` is a value, ``[[...]]`` is said where its values are known.
+        title, cause, remedy: sentences; ``{name}`` is a value, ``[[...]]`` is said where its values are.
         when: conditions, all met; unless: none of these is met.
     """
 

@@ -12,8 +12,8 @@ from tfenv.knowledge.conditions import parse
 from .findings import GRADES, Finding, Found, findings, told
 from .layers import LAYERS, Layer, below
 
-#: ok, limit: it works. broken: it does not. absent: there is none, which is no fault. unknown: it could not be
-#: told. skipped: not looked at, because of a layer below.
+#: ok, limit: it works. broken: it does not. absent: there is none, which is no fault. unknown: it could not
+#: be told. skipped: not looked at, because of a layer below.
 State = Literal["ok", "limit", "broken", "absent", "unknown", "skipped"]
 
 

@@ -84,7 +84,8 @@ LAYERS: tuple[Layer, ...] = (
         name="limits",
         title="limits",
         seen=(
-            "{docker_free_gb} GB of disk for images, {shm_mb} MB of shared memory[[, {memory_gb} GB of memory]]",
+            "{docker_free_gb} GB of disk for images, {shm_mb} MB of shared memory[[, {memory_gb} "
+            "GB of memory]]",
         ),
         vital=False,
     ),

@@ -41,7 +41,7 @@ class Rows:
 
     Args:
         gpus: as they were asked about; empty where no GPU is known, and then nothing is judged.
-        driver: its version; empty where there is none (yet): then what is said holds for one that is new enough.
+        driver: its version; empty where there is none: then what is said is of one that is new enough.
         best: the tag of the best choice; empty if nothing runs.
         needed: the lowest driver for the best choice, where none is installed.
     """
@@ -80,7 +80,7 @@ def day(recorded: str) -> date | None:
 
 
 def rows(values: Mapping[str, str], matrix: Matrix, known: Known) -> Rows:
-    """Every release of the matrix on this host; none where no GPU is known, or no image of the matrix runs."""
+    """Every release of the matrix on this host; none where no GPU is known, or no image can run."""
     from tfenv.tags import all_aliases
 
     asked, driver = question(values)

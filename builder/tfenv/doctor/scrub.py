@@ -83,12 +83,16 @@ class Scrubber:
         text = _URL.sub(r"\1HOST", text)
         if not versions:
             text = _IPV4.sub("0.0.0.0", text)
-        if self.home and self.home != "/" and self.home != "/root":
-            text = text.replace(self.home, "/home/USER")
-        text = _HOME.sub(r"/\1/USER", text)
+        text = self.path(text)
         for name in self.names:
             text = re.sub(rf"(?<![\w]){re.escape(name)}(?![\w])", "NAME", text)
         return text
+
+    def path(self, text: str) -> str:
+        """The text without folders of people."""
+        if self.home and self.home not in ("/", "/root"):
+            text = text.replace(self.home, "/home/USER")
+        return _HOME.sub(r"/\1/USER", text)
 
     def _uuid(self, match: re.Match[str]) -> str:
         known = match[1].lower()
@@ -106,8 +110,9 @@ def scrubbed(evidence: Evidence, scrubber: Scrubber) -> Evidence:
         if isinstance(value, str):
             return scrubber.text(value, versions=versions)
         if isinstance(value, Mapping):
+            # Keys are paths, command lines and names of ours: a user may be called as one of these.
             return {
-                scrubber.text(str(key), versions=versions): walk(one, versions or _of_packages(str(key)))
+                scrubber.path(str(key)): walk(one, versions or _of_packages(str(key)))
                 for key, one in value.items()
             }
         if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""NVIDIA's driver: the module in the kernel, the one on disk, the libraries, and what the kernel's log says."""
+"""NVIDIA's driver: the module in the kernel, the one on disk, the libraries, the kernel's log."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ _LIBRARIES = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{2,4}(?:\.\d{1,
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
 #: value -> what the kernel's log holds then.
 _LOG = {
-    "log_key_rejected": r"nvidia[^\n]*(?:key was rejected|required key not available|Lockdown:[^\n]*unsigned module)"
+    "log_key_rejected": r"nvidia[^\n]*(?:key was rejected|required key not available"
+    r"|Lockdown:[^\n]*unsigned module)"
     r"|Loading of (?:unsigned module|module with unavailable key) is rejected",
-    "log_needs_open": r"NVRM:[^\n]*(?:requires use of the NVIDIA open kernel modules|open kernel modules?[^\n]*required)",
+    "log_needs_open": r"NVRM:[^\n]*(?:requires use of the NVIDIA open kernel modules"
+    r"|open kernel modules?[^\n]*required)",
     "log_unsupported": r"NVRM:[^\n]*(?:is not supported by (?:the )?(?:NVIDIA )?[\d.]+|not supported by open"
     r"|installed in this system (?:is|are) supported through)",
     "log_init_failed": r"NVRM:[^\n]*(?:RmInitAdapter failed|rm_init_adapter failed)",
     "log_fallen": r"NVRM:[^\n]*fallen off the bus",
-    "log_bar": r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|can't assign mem[^\n]*10de",
+    "log_bar": r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid"
+    r"|can't assign mem[^\n]*10de",
     "log_gsp": r"NVRM:[^\n]*GSP (?:RM heartbeat timed out|firmware[^\n]*(?:failed|not found|missing))",
     "log_api_mismatch": r"NVRM: API mismatch",
     "log_nouveau_holds": r"NVRM:[^\n]*(?:nouveau|rivafb|nvidiafb|rivatv)[^\n]*(?:loaded|obtained|conflicts)",
-    "log_power": r"NVRM: GPU[^\n]*(?:power cable|requires? (?:additional )?power)|GPU does not have the necessary power",
+    "log_power": r"NVRM: GPU[^\n]*(?:power cable|requires? (?:additional )?power)"
+    r"|GPU does not have the necessary power",
 }
 
 
 def read(of: Evidence) -> dict[str, str]:
-    """``module_*`` of the kernel's, ``disk_*`` of the one that would be loaded, ``library_version``, ``log_*``."""
+    """``module_*`` of the kernel's, ``disk_*`` of the one on disk, ``library_version``, ``log_*``."""
     text = of.file("/proc/driver/nvidia/version")
     modules = of.file("/proc/modules")
     loaded = bool(text) or bool(re.search(r"^nvidia ", modules, re.MULTILINE))

@@ -94,7 +94,10 @@ def _state(asked: list[tuple[str, Ran]], told: dict[str, Any], said: str) -> str
         return "hangs"
     if re.search(r"permission denied", said, re.IGNORECASE):
         return "permission"
-    lost = r"cannot connect|is the docker daemon running|connection refused|no such (?:file|host)|failed to connect|i/o timeout"
+    lost = (
+        r"cannot connect|is the docker daemon running|connection refused|no such (?:file|host)"
+        r"|failed to connect|i/o timeout"
+    )
     if re.search(lost, said, re.IGNORECASE):
         return "down"
     return "fails"

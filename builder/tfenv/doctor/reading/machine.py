@@ -8,7 +8,7 @@ from .words import find, yes
 
 
 def read(of: Evidence) -> dict[str, str]:
-    """``os``, ``kernel``, ``machine``, ``x86``, ``wsl``, ``wsl1``, ``container``, ``jetson``, ``root``, and variables."""
+    """``os``, ``kernel``, ``machine``, ``wsl``, ``container``, ``jetson``, ``root``, and variables."""
     version, kernel = of.file("/proc/version"), of.system.get("kernel", "")
     wsl = "microsoft" in version.lower() or "microsoft" in kernel.lower() or "/dev/dxg" in of.nodes
     one = "Microsoft" in kernel and "WSL2" not in kernel and "microsoft-standard" not in kernel.lower()

@@ -1,4 +1,4 @@
-"""The NVIDIA Container Toolkit: installed, known to the engine, its mode, and CDI specifications that are fresh."""
+"""The NVIDIA Container Toolkit: installed, known to the engine, its mode, and CDI specifications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRY = "docker run --gpus all"
 
 
 def read(of: Evidence) -> dict[str, str]:
-    """``toolkit``, ``runtime_known``, ``runtime_written``, ``toolkit_mode``, ``cdi_*``, and the try's result."""
+    """``toolkit``, ``runtime_known``, ``runtime_written``, ``toolkit_mode``, ``cdi_*``, ``tried``."""
     told = info(of)
     runtimes = told.get("Runtimes")
     names = list(runtimes) if isinstance(runtimes, dict) else []
