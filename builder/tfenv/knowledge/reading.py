@@ -1,0 +1,176 @@
+"""A pasted text as lines that can be compared: without colours, time stamps and progress bars.
+
+Nothing here depends on what the lines say, and nothing takes longer than in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO
+
+LONGEST = 2000  # characters of a line; what is longer is read in pieces that overlap
+_OVERLAP = 300
+HEAD, TAIL = 4 << 20, 12 << 20  # bytes of a file: of a larger one the middle is left out
+_LEFT_OUT = "\n[... the middle of this text was left out ...]\n"
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]{0,40}[ -/]{0,4}[@-~]"  # colours, the cursor
+    r"|\x1b[\]P^_X][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)?"  # titles, links; one line at most
+    r"|\x1b[ -/]{0,4}[0-~]?"
+    r"|\^\[\[[0-9;]{0,20}[A-Za-z]"  # as `cat -v` writes them
+    r"|(?<![\w\]])\[[0-9]{1,2}(?:;[0-9]{1,3}){0,4}m"  # pasted without the escape itself
+)
+_BREAKS = re.compile(r"\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\x08+")
+# Controls, marks that reorder text on a terminal, invisible characters, and halves of pairs.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb]"
+)
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00b4\u2032\u00a0\u2007\u202f", "''\"\"''   ")
+_SPACES = re.compile(r"\s+")
+#: What stands before a message: times, levels, the names of containers, BuildKit's steps, quotation marks.
+_PREFIX = re.compile(
+    r"(?:"
+    r"[>|] ?"
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:? "
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "
+    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}\d{1,2} \d\d:\d\d:\d\d [^ ]{1,64} "
+    r"|#\d{1,4} (?:\d{1,6}\.\d{1,4} )?"
+    r"|[A-Za-z0-9][A-Za-z0-9_.-]{0,63} {1,20}\| "
+    r"|(?:stdout|stderr) [FP] "
+    r"|\[\d{1,5},\d{1,5}\]<std(?:err|out)>:? ?"
+    r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,8}\d{1,12} "
+    r"|\[ {0,6}\d{1,9}\.\d{3,9}\] "
+    r"|\(?pid=\d{1,9}\)? "
+    r"){1,6}"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that can be compared.
+
+    Args:
+        number: in the text, from 1; text: clean, white space run together, without what stands before it.
+        low: the same in lower case; times: how often it is there.
+    """
+
+    number: int
+    text: str
+    low: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that was read: each different line once, in order."""
+
+    lines: tuple[Line, ...]
+
+    @cached_property
+    def low(self) -> str:
+        """All of it in lower case, a line each."""
+        return "\n".join(line.low for line in self.lines)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words in it, in lower case."""
+        return frozenset(re.findall(r"[a-z][a-z_]{2,}", self.low))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts, at = [], 0
+        for line in self.lines:
+            starts.append(at)
+            at += len(line.low) + 1
+        return starts
+
+    def holding(self, anchors: tuple[str, ...]) -> Iterator[Line]:
+        """The lines with one of these texts, which are in lower case, in order."""
+        low, starts = self.low, self._starts
+        next_at = {anchor: low.find(anchor) for anchor in anchors}
+        while ahead := [at for at in next_at.values() if at >= 0]:
+            line = self.lines[bisect_right(starts, min(ahead)) - 1]
+            yield line
+            end = starts[bisect_right(starts, min(ahead)) - 1] + len(line.low)
+            for anchor, at in next_at.items():
+                if 0 <= at <= end:
+                    next_at[anchor] = low.find(anchor, end)
+
+
+def read(text: str) -> Text:
+    """Lines as they can be compared."""
+    raw = _CONTROLS.sub("", "\n".join(_BREAKS.split(_ESCAPES.sub("", text)))).translate(_QUOTES).split("\n")
+    seen: dict[str, Line] = {}
+    for number, line in _joined(raw):
+        for piece in _pieces(_bare(line)):
+            known = seen.get(piece)
+            if known is None:
+                seen[piece] = Line(number, piece, piece.lower())
+            elif known.times < 1_000_000:
+                seen[piece] = Line(known.number, piece, known.low, known.times + 1)
+    return Text(tuple(seen.values()))
+
+
+def decode(data: bytes) -> str:
+    """Text of unknown origin: UTF-8, or UTF-16 as PowerShell writes it; what is neither is replaced."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace")
+    return data.decode("utf-8", errors="replace")
+
+
+def take(file: BinaryIO) -> str:
+    """A whole file or stream; of a large one, its beginning and its end."""
+    head = file.read(HEAD)
+    tail = b""
+    cut = False
+    while chunk := file.read(1 << 20):
+        tail += chunk
+        if len(tail) > TAIL:
+            tail, cut = tail[-TAIL:], True
+    return decode(head) + (_LEFT_OUT if cut else "") + decode(tail) if cut else decode(head + tail)
+
+
+def _joined(lines: list[str]) -> list[tuple[int, str]]:
+    """Numbered lines; those that a terminal of 80 or more columns has broken are put together again."""
+    width = max(map(len, lines), default=0)
+    numbered = list(enumerate(lines, start=1))
+    full = [line for line in lines if len(line) == width]
+    if not 78 <= width <= 240 or len(full) < 3 or len(full) * 4 < len(lines):
+        return numbered
+    result: list[tuple[int, str]] = []
+    before = 0
+    for number, line in numbered:
+        if before == width and result and len(result[-1][1]) < LONGEST and not _PREFIX.match(line):
+            result[-1] = (result[-1][0], result[-1][1] + line)
+        else:
+            result.append((number, line))
+        before = len(line)
+    return result
+
+
+def _bare(line: str) -> str:
+    line = _unpacked(line.strip())
+    prefix = _PREFIX.match(line)
+    return _SPACES.sub(" ", line[prefix.end() :] if prefix else line).strip()
+
+
+def _unpacked(line: str) -> str:
+    """The message of a line of Docker's json-file log."""
+    if not line.startswith('{"log":') or len(line) > 1 << 16:
+        return line
+    try:
+        return str(json.loads(line)["log"]).strip()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return line
+
+
+def _pieces(line: str) -> list[str]:
+    if len(line) <= LONGEST:
+        return [line] if line else []
+    step = LONGEST - _OVERLAP
+    return [line[at : at + LONGEST] for at in range(0, len(line) - _OVERLAP, step)]
