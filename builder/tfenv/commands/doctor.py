@@ -108,9 +108,16 @@ def _evidence(replay: Path | None, *, try_gpus: bool, offline: bool) -> Evidence
 
 def _record(evidence: Evidence, record: Path, console: Console) -> None:
     from tfenv.doctor.evidence import dump
+    from tfenv.doctor.judging import judge
+    from tfenv.doctor.reading import values
     from tfenv.doctor.scrub import of_this_host, scrubbed
 
-    record.write_text(dump(scrubbed(evidence, of_this_host())), encoding="utf-8")
+    written = scrubbed(evidence, of_this_host())
+    record.write_text(dump(written), encoding="utf-8")
+    if [one.id for one in judge(values(written)).found] != [one.id for one in judge(values(evidence)).found]:
+        console.warn(
+            "a name of this machine stood for more than a name: the recording tells less than the host"
+        )
     console.note(f"written to {record}: look through it before you give it away")
 
 

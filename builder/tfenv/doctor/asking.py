@@ -82,7 +82,7 @@ def ask(
 ) -> dict[str, str]:
     """What came of each question, by its name; what came too late is ``offline``. Raises nothing.
 
-    The words are ``ok``, ``offline``, ``certificate``, ``refused``, ``proxy``, and ``none``: no index is wanted.
+    Words: ``ok``, ``offline``, ``certificate``, ``refused``, ``proxy``; ``none`` where no index is wanted.
     """
     found: dict[str, tuple[str, str]] = {}
 

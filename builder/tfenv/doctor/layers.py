@@ -29,7 +29,7 @@ LAYERS: tuple[Layer, ...] = (
         name="hardware",
         title="GPU",
         seen=(
-            "{gpus_in_words}[[ ({pci_families})]][[, and {nvswitches_in_words}]]",
+            "{gpus_in_words}[[ ({pci_families})]][[, {nvswitches_in_words}]]",
             "{pci_gpus} NVIDIA GPU(s) on the bus[[: {pci_families}]]",
             "none",
         ),

@@ -17,8 +17,9 @@ from .evidence import Evidence, of_plain
 _UUID = re.compile(r"\b([0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})(?![0-9a-fA-F])")
 _SERIAL = re.compile(
     r"<((?:\w*serial\w*|guid|host_id|tray_index|slot_number|pci_sub_system_id|pid|process_name|cluster_uuid"
-    r"|chassis\w*|module_id|peer_type))>[^<]*</\1>"
+    r"|chassis\w*|module_id|peer_type))>([^<]*)</\1>"
 )
+_LIKE_SERIAL = re.compile(r"(?=.*\d)[0-9A-Za-z-]{6,}")
 _SERIAL_LINE = re.compile(r"(?im)^(\s*[\w ]*serial(?: number)?\s*[:=]\s*).*$")
 _MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
 _IPV6 = re.compile(
@@ -70,13 +71,17 @@ class Scrubber:
     names: tuple[str, ...] = ()
     home: str = ""
     _uuids: dict[str, str] = field(default_factory=dict)
+    _serials: set[str] = field(default_factory=set)
 
     def text(self, text: str, *, versions: bool = False) -> str:
         """The text without them. ``versions``: four numbers with dots are versions there, not addresses."""
         text = _UUID.sub(self._uuid, text)
+        self._serials |= {found[2] for found in _SERIAL.finditer(text) if _LIKE_SERIAL.fullmatch(found[2])}
         text = _SERIAL.sub(r"<\1>0</\1>", text)
         text = _SERIAL_LINE.sub(r"\g<1>0", text)
         text = _LONG_HEX.sub("0" * 32, text)
+        for serial in self._serials:  # also where nothing says what it is
+            text = text.replace(serial, "0")
         text = _MAC.sub("00:00:00:00:00:00", text)
         text = _IPV6.sub("::", text)
         text = _MAIL.sub("MAIL", text)
@@ -119,7 +124,9 @@ def scrubbed(evidence: Evidence, scrubber: Scrubber) -> Evidence:
             return [walk(one, versions) for one in value]
         return value
 
-    return of_plain(walk(asdict(evidence), False))
+    plain = asdict(evidence)
+    walk(plain, False)  # once to learn the serial numbers, which other texts may hold too
+    return of_plain(walk(plain, False))
 
 
 def _of_packages(key: str) -> bool:

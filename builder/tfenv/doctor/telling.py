@@ -110,7 +110,8 @@ def _wrapped(words: str, first: str, then: str) -> list[str]:
 
 
 def _rows(rows: Rows, marks: dict[str, str]) -> Iterator[str]:
-    where = f"on {', '.join(rows.gpus)}"
+    names = (f"compute capability {gpu}" if gpu[0].isdigit() else gpu for gpu in rows.gpus)
+    where = f"on {', '.join(names)}"
     yield f"TensorFlow {where}" + (
         f" with driver {rows.driver}:" if rows.driver else ", with a driver that is new enough:"
     )
@@ -118,8 +119,10 @@ def _rows(rows: Rows, marks: dict[str, str]) -> Iterator[str]:
         yield from _group(group, marks)
     if rows.best:
         best = next(row for row in rows.rows if row.tag == rows.best)
-        how = "runs whole" if best.state == "runs" else f"has the fewest limits ({', '.join(best.codes)})"
-        yield f"  best choice: {rows.best}, the newest release that {how}: tfenv up {rows.best}"
+        how = (
+            "that runs whole" if best.state == "runs" else f"with the fewest limits ({', '.join(best.codes)})"
+        )
+        yield f"  best choice: {rows.best}, the newest release {how}: tfenv up {rows.best}"
     else:
         yield "  none runs: a newer driver, or another GPU, is needed; tfenv explain --gpu NAME says which"
     if rows.needed:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfenv.doctor.evidence import Evidence
 
-from .words import counted, listed, yes
+from .words import listed, yes
 
 _ROOT = "/sys/bus/pci/devices/"
 _DISPLAY, _BRIDGE = ("0x0300", "0x0302"), ("0x0680",)
@@ -35,7 +35,7 @@ def read(of: Evidence) -> dict[str, str]:
     return {
         "pci_gpus": str(len(seen)),
         "pci_places": listed([d["place"] for d in seen], 8),
-        "pci_families": counted([str(f["architecture"]) for f in families]),
+        "pci_families": ", ".join(dict.fromkeys(str(f["architecture"]) for f in families)),
         "pci_capabilities": ",".join(dict.fromkeys(str(f["capability"]) for f in families)),
         "needs_open_module": yes(any(f.get("module") == "open" for f in families)) if families else "",
         "needs_closed_module": yes(any(f.get("module") == "closed" for f in families)) if families else "",

@@ -26,7 +26,7 @@ def _state(of: Mapping[str, str]) -> dict[str, str]:
     open_ = of.get("module_open")
     return {
         "state_in_words": ", ".join(parts) if of.get("smi") == "ok" else "",
-        "nvswitches_in_words": f"{switches} NVSwitches" if switches not in ("", "0") else "",
+        "nvswitches_in_words": f"NVSwitches: {switches}" if switches not in ("", "0") else "",
         "module_kind": {"yes": "open kernel module", "no": "proprietary kernel module"}.get(open_ or "", ""),
         "uvm_in_words": "with nvidia-uvm" if of.get("node_uvm") == "yes" else "",
     }

@@ -17,8 +17,8 @@ _SAYS = {
     "mismatch": r"Driver/library version mismatch",
     "no-driver": r"couldn't communicate with the NVIDIA driver|Driver Not Loaded",
     "no-devices": r"No devices were found",
-    "no-library": r"couldn't find libnvidia-ml|NVML Shared Library Not "
-    "Found|libnvidia-ml\.so[^\n]*cannot open",
+    "no-library": r"couldn't find libnvidia-ml|NVML Shared Library Not Found"
+    r"|libnvidia-ml\.so[^\n]*cannot open",
     "permission": r"Insufficient Permissions|Permission denied",
     "lost": r"GPU is lost|Unable to determine the device handle|Unknown Error",
     "blocked": r"GPU access blocked by the operating system",
