@@ -5,6 +5,7 @@ Archives of ``docker save`` from engines before 25, which have no index.json, ar
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -181,6 +182,8 @@ def _object(place: Place, name: str, where: str) -> dict[str, Any]:
     data = place.document(name)
     if data is None:
         raise _wrong(where, f"{clean(name)[:120]} is missing")
+    if (wanted := _sha256_of(name)) and hashlib.sha256(data).hexdigest() != wanted:
+        raise _wrong(where, f"{name} does not have its own hash")
     return _dict(_parsed(data, name, where), where)
 
 

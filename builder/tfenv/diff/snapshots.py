@@ -12,7 +12,7 @@ from tfenv.snapshot import choosing, format, tree
 from tfenv.snapshot.layout import Layout
 
 from . import describe
-from .layout import Image, Stored
+from .layout import Folder, Image, Stored
 from .model import Description, Entry, Layer
 
 _TREE = 256 << 20  # bytes; the recorded tree of an image is some megabytes
@@ -25,9 +25,9 @@ def of_snapshot(path: Path, reference: str, name: str) -> Description | None:
     Raises:
         UsageError: several, and none is named. IntegrityError: it is damaged.
     """
-    layout = Layout(path)
-    if not any(blob.annotations.get(format.CELL) for blob in layout.snapshots()):
+    if not _is_of_snapshots(path):
         return None
+    layout = Layout(path)
     blob = choosing.choose(layout, reference)
     manifest = layout.manifest(blob)
     files = manifest.by_title
@@ -52,6 +52,16 @@ def of_snapshot(path: Path, reference: str, name: str) -> Description | None:
     stored = tuple(Stored("", diff_id.removeprefix("sha256:"), size) for diff_id, size in pairs)
     image = Image(digest=expected.manifest, config=config, stored=stored, layers=layers)
     return replace(describe.with_lock(describe.of_image(name, image), lock), kind="snapshot")
+
+
+def _is_of_snapshots(path: Path) -> bool:
+    """Whether the index names a snapshot; it may be that of anybody's images."""
+    data = Folder(path).document("index.json")
+    try:
+        listed = json.loads(data or b"{}")["manifests"]
+        return any(format.CELL in (of.get("annotations") or {}) for of in listed)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def _layer(entries: tuple[tree.Entry, ...]) -> Layer:

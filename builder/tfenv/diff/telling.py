@@ -100,7 +100,7 @@ def _gaps(told: Difference) -> list[str]:
 
 
 def _side(side: Description) -> str:
-    what = "inputs by hash" if side.kind == "lock" else "image"
+    what = "inputs by hash" if side.kind == "lock" else side.kind
     return f"{side.name} ({what}{', ' + side.digest if side.digest else ''})"
 
 
