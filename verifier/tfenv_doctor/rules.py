@@ -140,7 +140,7 @@ def baked_in_driver(of: Facts) -> Optional[Finding]:
     """The image holds driver libraries of another version than the host's module."""
     error = (of["driver"].get("nvml") or {}).get("error")
     host = of["module"] or of.get("host", {}).get("driver", "")
-    foreign = [one for one in of["libraries"] if _from_image(one, of)]
+    foreign = [one for one in of["libraries"] if _origin(one, of) == "image"]
     other = sorted({one["version"] for one in foreign if one["version"] and host and one["version"] != host})
     if not other or (_count(of) and error in (0, None)):
         return None
@@ -161,7 +161,9 @@ def baked_in_driver(of: Facts) -> Optional[Finding]:
 def host_mismatch(of: Facts) -> Optional[Finding]:
     """The injected libraries are not of the module that runs: the host itself is in between."""
     error = (of["driver"].get("nvml") or {}).get("error")
-    ours = sorted({one["version"] for one in of["libraries"] if not _from_image(one, of) and one["version"]})
+    ours = sorted(
+        {one["version"] for one in of["libraries"] if _origin(one, of) == "host" and one["version"]}
+    )
     wrong = [version for version in ours if of["module"] and version != of["module"]]
     if not wrong or (error != 18 and _count(of)) or baked_in_driver(of):
         return None
@@ -586,12 +588,11 @@ def _count(of: Facts) -> int:
     return int(_cuda(of).get("count") or 0)
 
 
-def _from_image(library: Dict[str, str], of: Facts) -> bool:
-    """Whether a driver library is a file of the image, not one that the runtime has put in."""
-    mounted = any(library["end"] == path or library["path"] == path for path in of["injected"])
-    return (
-        not mounted
-        and "/compat" not in library["end"]
-        and "/wsl/" not in library["end"]
-        and "singularity" not in library["path"]
-    )
+def _origin(library: Dict[str, str], of: Facts) -> str:
+    """Whose a driver library is: ``host`` (the runtime put it in), ``compat``, ``wsl``, or the ``image``'s own."""
+    if "/compat" in library["end"]:
+        return "compat"
+    if "/wsl/" in library["end"]:
+        return "wsl"
+    mounted = any(path in (library["end"], library["path"]) for path in of["injected"])
+    return "host" if mounted or "singularity" in library["path"] else "image"

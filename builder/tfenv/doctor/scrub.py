@@ -76,7 +76,11 @@ class Scrubber:
     def text(self, text: str, *, versions: bool = False) -> str:
         """The text without them. ``versions``: four numbers with dots are versions there, not addresses."""
         text = _UUID.sub(self._uuid, text)
-        self._serials |= {found[2] for found in _SERIAL.finditer(text) if _LIKE_SERIAL.fullmatch(found[2])}
+        self._serials |= {
+            value
+            for name, value in _SERIAL.findall(text)
+            if ("serial" in name or name == "guid") and _LIKE_SERIAL.fullmatch(value)
+        }
         text = _SERIAL.sub(r"<\1>0</\1>", text)
         text = _SERIAL_LINE.sub(r"\g<1>0", text)
         text = _LONG_HEX.sub("0" * 32, text)
