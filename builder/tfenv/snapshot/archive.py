@@ -69,7 +69,7 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
     """
     layout = Layout(folder, say=host.console.note)
     engine = build.ready_engine(host.env)
-    built = build.build(inputs, host)
+    built = build.build(inputs, host, archive_only=True)
     host.console.note(f"{inputs.cell.name}: reading the files of the image")
     files = tree.read_tree(built.archive)
     with host.store.lock():
