@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from tfenv.bisect.changes import (
@@ -118,6 +118,7 @@ def worlds(draw: st.DrawFn) -> tuple[PinSet, PinSet, Asks]:
     return pins(" ".join(f"{n}==1" for n in NAMES)), pins(" ".join(f"{n}==2" for n in NAMES)), asks
 
 
+@settings(deadline=None)
 @given(worlds(), st.data())
 def test_the_chain_knows_exactly_which_mixtures_fit(
     world: tuple[PinSet, PinSet, Asks], data: st.DataObject
@@ -182,6 +183,7 @@ def test_the_same_version_in_another_file_is_pinned_by_hash() -> None:
     assert constraints(told, PinSet(()), PinSet(()), rules()) == (f"x==1 --hash=sha256:{'a' * 64}",)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="0123456789.", min_size=1, max_size=8), st.text("0123456789.", max_size=8))
 def test_no_version_breaks_the_line(before: str, after: str) -> None:
     constraints(change(before, after or "1"), PinSet(()), PinSet(()), rules())

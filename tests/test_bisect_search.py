@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from math import ceil, log2
 from typing import TypeVar
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfenv.bisect.model import Word
 from tfenv.bisect.search import smallest, transition
@@ -27,6 +27,7 @@ def drive(search: Generator[_Q, Word, _A], world: Callable[[_Q], Word]) -> tuple
         return done.value, asked
 
 
+@settings(deadline=None)
 @given(st.integers(2, 2000), st.data())
 def test_one_turn_is_found_in_log2_tests(count: int, data: st.DataObject) -> None:
     first_bad = data.draw(st.integers(1, count - 1))
@@ -36,6 +37,7 @@ def test_one_turn_is_found_in_log2_tests(count: int, data: st.DataObject) -> Non
     assert len(set(asked)) == len(asked)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["good", "bad", "skip"]), min_size=0, max_size=60))
 def test_whatever_the_verdicts_good_turns_to_bad_there(inner: list[Word]) -> None:
     world: list[Word] = ["good", *inner, "bad"]
@@ -47,6 +49,7 @@ def test_whatever_the_verdicts_good_turns_to_bad_there(inner: list[Word]) -> Non
     assert not {0, len(world) - 1} & set(asked)
 
 
+@settings(deadline=None)
 @given(st.integers(8, 800), st.data())
 def test_a_stretch_that_cannot_be_judged_is_left_quickly(count: int, data: st.DataObject) -> None:
     """The stretch is in the middle, the turn outside of it."""
@@ -76,6 +79,7 @@ def is_closed(chosen: frozenset[int], needs: list[frozenset[int]]) -> bool:
     return all(needs[i] <= chosen for i in chosen)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 120), st.data())
 def test_one_culprit_takes_log2_tests_and_one(count: int, data: st.DataObject) -> None:
     culprit = data.draw(st.integers(0, count - 1))
@@ -87,6 +91,7 @@ def test_one_culprit_takes_log2_tests_and_one(count: int, data: st.DataObject) -
     assert culprit in found.bad and culprit not in found.good
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), st.data())
 def test_what_is_found_is_minimal_and_fits_together(count: int, data: st.DataObject) -> None:
     """It fails when all of some changes are there; none of what is found can be left out."""
@@ -107,6 +112,7 @@ def test_what_is_found_is_minimal_and_fits_together(count: int, data: st.DataObj
     assert len(asked) <= len(culprits) * (ceil(log2(count + 1)) + 2)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 24), st.data())
 def test_any_reason_gives_a_set_that_fails_and_without_each_part_does_not(
     count: int, data: st.DataObject
@@ -128,6 +134,7 @@ def test_any_reason_gives_a_set_that_fails_and_without_each_part_does_not(
         )
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.data())
 def test_what_cannot_be_judged_is_never_taken_for_a_verdict(count: int, data: st.DataObject) -> None:
     needs = [frozenset({i}) for i in range(count)]
@@ -144,6 +151,7 @@ def test_what_cannot_be_judged_is_never_taken_for_a_verdict(count: int, data: st
     assert culprit not in found.good
 
 
+@settings(deadline=None)
 @given(st.integers(1, 12), st.randoms(use_true_random=False))
 def test_verdicts_by_chance_end_it_too(count: int, chance: object) -> None:
     needs = [frozenset({i}) for i in range(count)]

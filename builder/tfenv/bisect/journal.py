@@ -155,6 +155,8 @@ class Journal:
             self.requires.update({key: tuple(lines) for key, lines in entry["requires"].items()})
         elif "list" in entry:
             self.lists[entry["list"]] = tuple(entry["values"])
+        else:
+            raise ValueError("it holds an entry that means nothing here")
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None, "the journal is not open"

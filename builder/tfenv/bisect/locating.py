@@ -102,7 +102,7 @@ class Locator:
         tags = supported_tags(self.python, self.platform)
         packages = {package["name"]: package for one in documents for package in one.get("packages", [])}
         for pin in pins:
-            if pin.name in packages and (found := _best(pin, packages[pin.name], tags)):
+            if pin.name in packages and (found := best_file(pin, packages[pin.name], tags)):
                 self._known[pin] = found
 
     def _ask(self, pins: Sequence[Pin], settings: IndexSettings) -> dict[str, Any]:
@@ -117,14 +117,14 @@ class Locator:
         )
 
 
-def _best(pin: Pin, package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Located | None:
+def best_file(pin: Pin, package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Located | None:
     """The file that an installer would take among those that the pin allows."""
     entries = [package["sdist"]] if pin.source and "sdist" in package else package.get("wheels", [])
     ranked = []
     for entry in entries:
         filename = unquote(url_of(entry).rsplit("/", 1)[-1])
         sha256 = entry.get("hashes", {}).get("sha256", "")
-        rank = 0 if pin.source else _rank(filename, tags)
+        rank = (0, 0) if pin.source else _rank(filename, tags)
         if rank is not None and (not pin.hashes or sha256 in pin.hashes):
             ranked.append((rank, filename, sha256, url_of(entry), entry.get("size")))
     if not ranked:
@@ -133,14 +133,16 @@ def _best(pin: Pin, package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Loca
     return Located(name=pin.name, filename=filename, url=url, sha256=sha256, size=size)
 
 
-def _rank(filename: str, tags: Mapping[Tag, int]) -> int | None:
+def _rank(filename: str, tags: Mapping[Tag, int]) -> tuple[int, int] | None:
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     try:
-        *_, of_wheel = parse_wheel_filename(filename)
+        _, _, build, of_wheel = parse_wheel_filename(filename)
     except InvalidWheelFilename:
         return None
-    return min((tags[tag] for tag in of_wheel if tag in tags), default=None)
+    rank = min((tags[tag] for tag in of_wheel if tag in tags), default=None)
+    # Of two builds the one with the higher number, as the wheel specification says.
+    return None if rank is None else (rank, -build[0] if build else 0)
 
 
 def lines(files: Iterable[Located]) -> str:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from tfenv.bisect.locating import best_file
 from tfenv.bisect.model import Pin, PinSet
 from tfenv.errors import UsageError
 from tfenv.index import IndexSettings
-from tfenv.model import Wheel
 from tfenv.uv import compile_pylock
-from tfenv.wheels import Measure, resolve_wheels
+from tfenv.wheel_tags import supported_tags
+from tfenv.wheels import sources
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
 
 _NEVER = "2999-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resolver:
-    """uv, for one Python and platform.
-
-    Args:
-        measure: (size in bytes, sha256) of a URL, for indexes that do not tell.
-    """
+    """uv, for one Python and platform."""
 
     python: str
     platform: str
     index: IndexSettings
     uv: str
     env: Mapping[str, str]
-    measure: Measure | None = None
 
     def resolve(self, requirements: tuple[str, ...], from_source: tuple[str, ...], when: str) -> PinSet:
         """All packages, as of a moment (RFC 3339).
@@ -36,20 +36,23 @@ class Resolver:
         Raises:
             UsageError: the requirements cannot be met. NotReadyError: the index cannot be reached.
         """
-        wheels, _ = resolve_wheels(
+        # A cell's CUDA set is pinned and may be younger than the cell's own day.
+        exempt = [text.partition("==")[0] for text in requirements if text.startswith("nvidia-")]
+        document = compile_pylock(
             requirements,
             python=self.python,
             platform=self.platform,
-            exclude_newer=when,
-            # A cell's CUDA set is pinned and may be younger than the cell's own day.
-            exempt=[text for text in requirements if text.startswith("nvidia-") and "==" in text],
-            from_source=from_source,
+            options=(
+                *("--exclude-newer", when),
+                *(option for name in exempt for option in ("--exclude-newer-package", f"{name}=false")),
+                *sources(from_source),
+            ),
             index=self.index,
             uv=self.uv,
             env=self.env,
-            measure=self.measure,
         )
-        return PinSet.of(_pin(wheel) for wheel in wheels if wheel.layer != "tool")
+        tags = supported_tags(self.python, self.platform)
+        return PinSet.of(_pin(package, tags) for package in document.get("packages", []))
 
     def pin(self, name: str, version: str, when: str) -> Pin:
         """One package at one version; ``when`` may be empty.
@@ -73,11 +76,11 @@ class Resolver:
         raise UsageError(f"there is no {name} {version}", remedy="see the index")
 
 
-def _pin(wheel: Wheel) -> Pin:
-    return Pin(
-        name=wheel.name,
-        version=wheel.version,
-        hashes=(wheel.sha256,),
-        file=wheel.filename,
-        source=wheel.layer == "source",
-    )
+def _pin(package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Pin:
+    """The pin of a package in a pylock document: of the file that an installer would take."""
+    name, version = package["name"], package["version"]
+    pin = Pin(name=name, version=version, source=not package.get("wheels"))
+    found = best_file(pin, package, tags)
+    if found is None:
+        raise UsageError(f"{name} {version} has no wheel for this Python", remedy="choose another Python")
+    return replace(pin, hashes=(found.sha256,) if found.sha256 else (), file=found.filename)

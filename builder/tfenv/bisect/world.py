@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfenv.bisect.model import Change, Pin, PinSet
 from tfenv.bisect.venv import Builder
-from tfenv.errors import NotReadyError, UsageError
+from tfenv.errors import NotReadyError
 
 # (requirements, from_source, RFC 3339) -> pins. Raises UsageError where they cannot be met.
 Resolve = Callable[[tuple[str, ...], tuple[str, ...], str], PinSet]
@@ -61,7 +61,6 @@ def host_world(
     from tfenv.bisect import moments as times
     from tfenv.bisect.resolving import Resolver
     from tfenv.index import discover
-    from tfenv.measure import measure
     from tfenv.parallel import once
     from tfenv.simple_index import ProjectFile, SimpleIndex, index_urls, project_files
     from tfenv.uv import uv_binary
@@ -76,7 +75,6 @@ def host_world(
         index=settings,
         uv=uv,
         env=env,
-        measure=lambda url: measure(url, settings.requests_session()),
     )
 
     def opened() -> SimpleIndex:
@@ -99,6 +97,3 @@ def host_world(
     return World(
         resolve=resolver.resolve, moments=dates, between=between, pin_of=resolver.pin, builder=builder
     )
-
-
-__all__ = ["NotReadyError", "UsageError", "World", "host_platform", "host_world"]
