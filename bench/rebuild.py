@@ -1,6 +1,6 @@
 """Measure snapshots: a rebuild against a first build, and the bytes of ten snapshots of one row against one.
 
-usage: .venv/bin/python bench/rebuild.py [--cell CELL] [--small] [--bundle DIR] [--first] [--ways N] [--out FILE]
+usage: .venv/bin/python bench/rebuild.py [--cell CELL] [--small] [--bundle DIR] [--first] [--ways N]
 
 The rebuild runs with a store of its own that is empty, and in an empty network namespace: it has the bundle
 and the engine. --first also builds the cell from an empty store, with all downloads, to compare with. --ways
