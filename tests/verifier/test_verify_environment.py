@@ -55,10 +55,19 @@ def test_what_a_container_runtime_sets_is_said_not_failed(given: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    (
-        "TF_XLA_FLAGS XLA_FLAGS TF_ENABLE_ONEDNN_OPTS TF_USE_LEGACY_KERAS KERAS_BACKEND NVIDIA_TF32_OVERRIDE "
-        "NCCL_P2P_DISABLE CUDA_FORCE_PTX_JIT LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH"
-    ).split(),
+    [
+        "TF_XLA_FLAGS",
+        "XLA_FLAGS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_USE_LEGACY_KERAS",
+        "KERAS_BACKEND",
+        "NVIDIA_TF32_OVERRIDE",
+        "NCCL_P2P_DISABLE",
+        "CUDA_FORCE_PTX_JIT",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "PYTHONPATH",
+    ],
 )
 def test_a_variable_that_changes_tensorflow_is_told(name: str) -> None:
     report = Report()

@@ -92,7 +92,7 @@ def test_all_kinds_that_work_pass_and_the_speed_is_said() -> None:
         ([right(), BROKE], "NCCL: worker 1 (b:29400) ended with code 1: unhandled cuda error"),
         (
             [HUNG, BROKE],
-            "NCCL: worker 1 (b:29400) ended with code 1: unhandled cuda error; worker 0 (a:29400) hung: it had",
+            "NCCL: worker 1 (b:29400) ended with code 1: unhandled cuda error; worker 0 (a:29400) hung: it",
         ),
         (
             [HUNG, {"failed": "went away: its process or its container has ended"}],

@@ -589,7 +589,7 @@ def _count(of: Facts) -> int:
 
 
 def _origin(library: Dict[str, str], of: Facts) -> str:
-    """Whose a driver library is: ``host`` (the runtime put it in), ``compat``, ``wsl``, or the ``image``'s own."""
+    """Whose a driver library is: ``host`` (the runtime put it in), ``compat``, ``wsl``, or the ``image``."""
     if "/compat" in library["end"]:
         return "compat"
     if "/wsl/" in library["end"]:
