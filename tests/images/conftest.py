@@ -98,3 +98,14 @@ def opened(cell: Cell) -> tuple[Library, ...]:
 @pytest.fixture(scope="session")
 def site_packages(cell: Cell) -> str:
     return f"/opt/tfenv/venv/lib/python{cell.python}/site-packages"
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    """The seeds where everybody may read them."""
+    for folder in (*tmp_path.parents[:2], tmp_path):
+        folder.chmod(0o755)
+    for path in (ROOT / "tests/gpu/seeds").glob("*.py"):
+        (tmp_path / path.name).write_text(path.read_text())
+        (tmp_path / path.name).chmod(0o644)
+    return tmp_path

@@ -33,6 +33,8 @@ class Verifier:
         binds: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
         image: str = "",
+        options: tuple[str, ...] = (),
+        shm: str = "",
     ) -> Report:
         """Verify, without a GPU.
 
@@ -40,15 +42,16 @@ class Verifier:
             checks: only these; none are all of the suite.
             declare: replaces declared values; ``compiled`` is merged.
             binds: the file or folder of this machine to see at a path of the image, read-only.
-            env: more variables. image: another image.
+            env: more variables. image: another image. options: of the suite. shm: size of /dev/shm.
         """
         ref = image or self.image
         more = tuple(Bind(source, target) for target, source in (binds or {}).items())
         only = ("--check", *checks) if checks else ()
 
         def start(spec: Spec) -> AbstractContextManager[Running]:
-            spec = replace(spec, binds=spec.binds + more, env=env or {}, command=spec.command + only)
-            return self.containers.container(spec)
+            command = (*spec.command, *options, *only)
+            spec = replace(spec, binds=spec.binds + more, env=env or {}, command=command)
+            return self.containers.container(replace(spec, shm_size=shm or spec.shm_size))
 
         told = {**self.declared, **(declare or {})}
         told["compiled"] = {**self.declared["compiled"], **told["compiled"]}

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from client import Docker, Image
 from faults import Verifier, caught, check_of, failed
+from gpu.judging import events
+from gpu.run_faults import SEEDS
 from inside import ask
 from testinfra.host import Host
 from tfenv.container import Containers
@@ -21,6 +23,7 @@ from tfenv.model import Cell, Lock
 from tfenv.pipeline import declared
 from tfenv.report import CTRF, JUNIT, MARKDOWN, from_ctrf
 from tfenv.verify import NO_GPU
+from tfenv.verify.suite import mounted, pack
 from tfenv.workspace import Workspace
 
 pytestmark = pytest.mark.image
@@ -331,6 +334,120 @@ def test_tensorflow_cannot_be_imported(verifier: Verifier):
     with verifier.changed("pip uninstall --yes --quiet wrapt") as other:
         report = verifier.run("tensorflow", "pip_check", image=other)
     assert caught(report, tensorflow="cannot be imported: .*wrapt", pip_check="requires wrapt")
+
+
+def test_the_wheel_is_for_the_cpu_alone(verifier: Verifier, seeds: Path):
+    """It imports and computes like the right one: only its own word tells."""
+    env = {"PYTHONPATH": SEEDS, "TFENV_TEST_SEEDS": "without_cuda"}
+    report = verifier.run("tensorflow", binds={SEEDS: seeds}, env=env)
+    assert caught(report, tensorflow="built without CUDA: it can never use a GPU")
+
+
+def test_another_distribution_brings_tensorflow(verifier: Verifier, site_packages: str):
+    command = f"""
+      cd {site_packages} && mv tensorflow-2.*.dist-info tensorflow_cpu-2.0.0.dist-info
+      sed -i 's/^Name: tensorflow$/Name: tensorflow-cpu/' tensorflow_cpu-2.0.0.dist-info/METADATA
+    """
+    with verifier.changed(command) as other:
+        report = verifier.run("tensorflow", image=other)
+    assert caught(report, tensorflow=r"TensorFlow none is installed; \S+ is declared")
+
+
+def test_another_tensorflow_is_found_first(verifier: Verifier, empty: Path):
+    (empty / "tensorflow").mkdir(mode=0o755)
+    (empty / "tensorflow/__init__.py").write_text('__version__ = "2.4.0"\n')
+    report = verifier.run("tensorflow", binds={"/srv/mine": empty}, env={"PYTHONPATH": "/srv/mine"})
+    assert caught(report, tensorflow=r"TensorFlow 2\.4\.0 is imported; \S+ is declared")
+
+
+def test_numpy_is_replaced_by_one_that_tensorflow_does_not_accept(verifier: Verifier, site_packages: str):
+    with verifier.changed(
+        f"sed -i 's/^Version: .*/Version: 9.0.0/' {site_packages}/numpy-*/METADATA"
+    ) as other:
+        report = verifier.run("pip_check", "record", image=other)
+    assert caught(
+        report,
+        pip_check=r"tensorflow \S+ has requirement numpy\S+, but you have numpy 9\.0\.0",
+        record="numpy",
+    )
+
+
+def test_of_a_distribution_only_its_metadata_is_left(verifier: Verifier, site_packages: str):
+    """pip thinks that all is well."""
+    with verifier.changed(f"rm -r {site_packages}/termcolor") as other:
+        report = verifier.run("record", image=other)
+    assert caught(report, record=r"termcolor \S+: \d+ files .*termcolor/__init__\.py: ")
+
+
+def test_a_library_is_loaded_twice_and_from_another_cuda(verifier: Verifier):
+    """A package that brings its own copy, under a name of its own inside: the loader takes both."""
+    command = """
+      mkdir /srv/other && cd /srv/other
+      cp /opt/tfenv/cuda/nvidia/cuda_runtime/lib/libcudart.so.12 libcudart.so.11.0
+      sed -i 's/libcudart\\.so\\.12/libcudarx.so.12/g' libcudart.so.11.0
+    """
+    preload = {"LD_PRELOAD": "/srv/other/libcudart.so.11.0"}
+    with verifier.changed(command) as other:
+        report = verifier.run("tensorflow", "environment", image=other, env=preload)
+    assert caught(report, tensorflow="libcudart is loaded 2 times: .*/srv/other/libcudart.so.11.0")
+    assert caught(report, tensorflow="libraries of more than one CUDA are loaded")
+    told = check_of(report, "environment").findings
+    assert any("LD_PRELOAD=/srv/other" in finding.evidence for finding in told)
+
+
+def test_the_image_brings_a_libcuda_that_is_no_driver(verifier: Verifier):
+    command = """
+      cp /opt/tfenv/cuda/nvidia/cuda_runtime/lib/libcudart.so.12 /usr/lib/x86_64-linux-gnu/libcuda.so.1
+      ldconfig -X
+    """
+    with verifier.changed(command) as other:
+        report = verifier.run("gpu_visible", image=other)
+    assert caught(
+        report, gpu_visible=r"the probe of the driver ended with code 1\n(.*\n)*.*cuDriverGetVersion"
+    )
+
+
+def test_ptxas_is_of_another_cuda(verifier: Verifier, root: Host, empty: Path):
+    path = root.check_output("readlink -f /usr/local/cuda/bin/ptxas")
+    (empty / "ptxas").write_text("#!/bin/sh\necho release 11.0\n")
+    (empty / "ptxas").chmod(0o755)
+    report = verifier.run("ptxas", binds={path: empty / "ptxas"})
+    assert caught(report, ptxas=r"is of CUDA 11\.0; .* was compiled for CUDA 1")
+    assert caught(report, ptxas="does not assemble a small kernel")
+
+
+def test_variables_change_tensorflow(verifier: Verifier):
+    """It is no fault, but the first thing to know where a result surprises."""
+    env = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_XLA_FLAGS": "--tf_xla_auto_jit=2", "NVIDIA_TF32_OVERRIDE": "0"}
+    report = verifier.run("environment", env=env)
+    assert failed(report) == set()
+    (told,) = check_of(report, "environment").findings
+    assert (told.severity, told.evidence.splitlines()) == ("info", [f"{n}={env[n]}" for n in sorted(env)])
+
+
+def test_there_is_too_little_memory(docker: Docker, verifier: Verifier):
+    """The kernel ends the biggest process; the suite lives to tell."""
+    with mounted(pack(), verifier.declared) as folder:
+        limit = ("--memory", "100m", "--memory-swap", "100m")
+        command = ("python", "-B", "/srv/suite/verify.pyz", "--check", "tensorflow")
+        options = ("--rm", "--network", "none", "--volume", f"{folder}:/srv/suite:ro", *limit)
+        done = docker.try_("run", *options, verifier.image, *command)
+    (event,) = events(done.stdout)
+    (told,) = event["findings"]
+    assert (event["status"], told["message"]) == ("fail", "tensorflow was killed by SIGKILL")
+    assert "memory limit" in told["remedy"]
+
+
+def test_tensorboard_cannot_start(verifier: Verifier, site_packages: str):
+    with verifier.changed(f"rm -r {site_packages}/pkg_resources") as other:
+        report = verifier.run("tensorboard", image=other)
+    assert caught(report, tensorboard=r"TensorBoard does not start.*\n(.*\n)*.*pkg_resources")
+
+
+def test_tensorboard_is_gone(verifier: Verifier):
+    with verifier.changed("pip uninstall --yes --quiet tensorboard") as other:
+        report = verifier.run("tensorboard", image=other)
+    assert caught(report, tensorboard="TensorBoard is in the lock, but not installed")
 
 
 def test_a_changed_image_has_no_other_configuration(verifier: Verifier, containers: Containers, image: Image):
