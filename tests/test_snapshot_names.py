@@ -169,6 +169,11 @@ def test_a_closed_dockerfile() -> None:
         ("# GENERATED", "#escape=`"),
         ("# a comment", "ONBUILD RUN true"),
         ("# a comment", "RUN <<EOF"),
+        ("# GENERATED", "// syntax=evil/frontend"),
+        ("# GENERATED", '{"syntax": "evil/frontend"}'),
+        ("# GENERATED\nFROM scratch", "\ufeffFROM evil"),
+        ("RUN --network=none", "RUN --network=host"),
+        ("RUN --network=none", "RUN --security=insecure"),
     ],
 )
 def test_a_dockerfile_that_fetches_is_refused(old: str, new: str) -> None:

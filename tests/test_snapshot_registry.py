@@ -164,6 +164,14 @@ def test_what_is_there_is_neither_sent_nor_fetched_again(registry: Registry, her
     assert not [line for line in registry.asked if "/blobs/" in line]
 
 
+def test_gc_frees_what_passed_through(registry: Registry, here: Place, tell: Tell) -> None:
+    push(registry, tell)
+    passing = here.store.root / "snapshots"
+    assert any(passing.iterdir())
+    assert tell("gc", "--dry-run")[0] == 0 and passing.exists()
+    assert tell("gc")[0] == 0 and not passing.exists()
+
+
 @pytest.mark.parametrize("auth", ["Basic", "Bearer"])
 def test_with_the_users_own_login(
     registry: Registry, here: Place, tell: Tell, tmp_path: Path, auth: str

@@ -45,10 +45,12 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
                     keep.add(record["archive"])
         keep |= workspace.memo_keys()
     with store.lock():
-        stages = store.root / "stage"
-        sizes = _own_sizes(stages)
+        # What failed builds left, and snapshots on their way from and to registries.
+        passing = [store.root / "stage", store.root / "snapshots"]
+        sizes = [size for folder in passing for size in _own_sizes(folder)]
         if not dry_run:
-            shutil.rmtree(stages, ignore_errors=True)
+            for folder in passing:
+                shutil.rmtree(folder, ignore_errors=True)
             if client := probe(run_command, os.environ).client:
                 images.forget_unfinished(client)
         freed = store.gc(keep, dry_run=dry_run)

@@ -64,8 +64,9 @@ def command(snapshot: str, offline: bool, to: Path | None, load: bool, as_json: 
     else:
         layout = Layout(place.folder)
         blob = choosing.choose(layout, place.name)
-    if to is not None and to.exists():
-        raise UsageError(f"{to} exists", remedy="name a file that does not exist yet")
+    if to is not None and (to.exists() or not to.parent.is_dir()):
+        why = "exists" if to.exists() else "would lie in a folder that is not there"
+        raise UsageError(f"{to} {why}", remedy="name a file that does not exist yet, in a folder that does")
     try:
         made = rebuild(layout, blob, host, offline=offline)
     except Vanished as error:

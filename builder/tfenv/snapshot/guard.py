@@ -9,7 +9,13 @@ from tfenv.errors import IntegrityError
 
 from .names import HOSTILE
 
+# Also keeps out what would be a comment or directive to BuildKit and is none here: `//`, a byte order mark.
+_KNOWN = frozenset(
+    ("FROM", "ADD", "COPY", "RUN", "ENV", "LABEL", "ARG", "VOLUME", "WORKDIR", "USER", "CMD", "ENTRYPOINT")
+    + ("EXPOSE", "STOPSIGNAL", "SHELL", "HEALTHCHECK")
+)
 _FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE)
+_ALLOWANCES = frozenset({"--network=host", "--network=default", "--security=insecure"})
 _SOURCE = re.compile(r"--from=(?P<copy>\S+)|[,=]from=(?P<mount>[^,\s]+)", re.IGNORECASE)
 
 
@@ -30,8 +36,8 @@ def require_closed(dockerfile: str, contexts: Set[str]) -> None:
                 raise _open(line, f"the image {match['image']} is not in the bundle")
             if match["stage"]:
                 known.add(match["stage"])
-        elif word == "ONBUILD":
-            raise _open(line, "it has a step for other images")
+        elif word not in _KNOWN:
+            raise _open(line, f"{word[:20]!r} is no instruction that is allowed")
         elif word == "ADD" and re.search(r"\s(?:https?|git|ssh)://|\sgit@", line):
             raise _open(line, "it fetches a file")
         if word in ("COPY", "ADD", "RUN"):
@@ -40,6 +46,8 @@ def require_closed(dockerfile: str, contexts: Set[str]) -> None:
                 name = match["copy"] or match["mount"]
                 if name not in known and not name.isdigit():
                     raise _open(line, f"the image {name} is not in the bundle")
+        if word == "RUN" and (more := {option.lower() for option in _options(line)} & _ALLOWANCES):
+            raise _open(line, f"{more.pop()} asks for more than a build needs")
 
 
 def _options(line: str) -> Iterator[str]:

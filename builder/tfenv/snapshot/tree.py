@@ -21,7 +21,7 @@ from tfenv.compare import decompressed
 from tfenv.errors import IntegrityError
 
 _CHUNK = 1 << 20
-_LIMIT = 1 << 30  # bytes of a recorded tree, unpacked; a TensorFlow image's takes 15 MB
+_LIMIT = 256 << 20  # bytes of a recorded tree, unpacked; a TensorFlow image's takes 5 MB
 _KINDS = {
     tarfile.REGTYPE: "file",
     tarfile.AREGTYPE: "file",
