@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import image_files
 import pytest
@@ -142,7 +143,8 @@ def test_an_image_of_a_lock_does_not_differ_from_it_and_another_does(here: Place
 
 
 def test_how_an_image_starts(tmp_path: Path) -> None:
-    config = {"User": "7", "Entrypoint": ["/e", "x"], "Cmd": None, "Volumes": {"/b": {}, "/a": {}}, "Env": 5}
+    config: dict[str, Any] = {"User": "7", "Entrypoint": ["/e", "x"], "Cmd": None, "Env": 5}
+    config["Volumes"] = {"/b": {}, "/a": {}}
     found = image_files.described(tmp_path, [], config)
     assert found.settings.values == {
         "user": "7",

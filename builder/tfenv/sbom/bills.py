@@ -56,7 +56,7 @@ def _base(lock: Lock) -> Iterable[Component]:
             version=tag,
             purl=purl("oci", "", name.rsplit("/", 1)[-1], lock.base_digest, repository_url=name, tag=tag)
             if lock.base_digest
-            else purl("docker", "", name, tag),
+            else purl("docker", name.rpartition("/")[0], name.rpartition("/")[2], tag),
             sha256=lock.base_digest.removeprefix("sha256:"),
         )
     if lock.interpreter:
