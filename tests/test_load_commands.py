@@ -97,6 +97,22 @@ def test_a_bench_ends_with_advice_also_from_other_cells(here: Place, tell: Tell,
     assert "* resnet50: 2.99-other was faster on this GPU: 3000 images/s" in out
 
 
+def test_lines_of_a_run_without_a_container_are_what_the_container_is_compared_with(
+    here: Place, tell: Tell, tmp_path: Path
+) -> None:
+    tell("build", "--record", CELL)
+    reports = here.workspace.folder(here.cell) / "reports"
+    bare = bench_lines(tmp_path, 1000.0, 3000.0)
+    assert tell("bench", CELL, "--lines", str(bare), "--bare", "--reports", str(reports))[0] == 0
+    (bench,) = reports.glob("bench-*/bench.json")
+    assert json.loads(bench.read_text())["host"]["docker"] == "no container"
+    contained = bench_lines(tmp_path, 990.0, 2970.0)
+    _, out, _ = tell("bench", CELL, "--lines", str(contained), "--reports", str(tmp_path / "r"))
+    assert "in the container it has 99.0% of the speed without one" in out
+    code, _, err = tell("bench", CELL, "--bare")
+    assert code == 2 and "--lines" in err
+
+
 def test_a_bench_that_measured_nothing_fails(here: Place, tell: Tell, tmp_path: Path) -> None:
     tell("build", "--record", CELL)
     path = tmp_path / "b.jsonl"

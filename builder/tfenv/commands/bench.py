@@ -29,6 +29,7 @@ def command(
     python: Path | None,
     lines: Path | None,
     digest: str,
+    bare: bool,
     reports: Path | None,
     allow_cpu: bool,
     as_json: bool,
@@ -64,7 +65,7 @@ def command(
         workspace,
         chosen,
         host,
-        place_of(gpus, rootfs, python, lines, digest, allow_cpu),
+        place_of(gpus, rootfs, python, lines, digest, bare, allow_cpu),
         ["bench", "--models", models, "--seconds", str(total), *(["--quick"] if quick else [])],
         limit=total + 600,
         on_event=tell,
@@ -76,9 +77,9 @@ def command(
         )
     recorded = recorded_benches(workspace.images)
     others = [(name, other) for name, docker, other in recorded if name != chosen.name and docker != BARE]
-    bare = next((one for name, docker, one in recorded if (name, docker) == (chosen.name, BARE)), None)
+    beside = next((one for name, docker, one in recorded if (name, docker) == (chosen.name, BARE)), None)
     record = Record(cell=chosen.name, digest=ran.digest, docker=ran.docker)
-    advice = advise(run, others, bare if ran.docker != BARE else None)
+    advice = advise(run, others, beside if ran.docker != BARE else None)
     folder = write(reports or host.store.root / "reports", run, record, bench_files(run, record, advice))
     data = {"cell": chosen.name, "digest": ran.digest, "reports": str(folder), "why": run.why}
     rows = [asdict(row) for row in run.rows]

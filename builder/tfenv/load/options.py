@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from tfenv.errors import UsageError
+
 from .session import Place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -23,6 +25,7 @@ def place_options(function: _F) -> _F:
         click.option(
             "--lines", type=_FILE, help="Take what load.pyz printed elsewhere, in the image of CELL's digest."
         ),
+        click.option("--bare", is_flag=True, help="With --lines: they were printed without a container."),
         click.option(
             "--digest", default="", help="With --lines or --python: of the image there, if none is recorded."
         ),
@@ -41,7 +44,21 @@ def place_options(function: _F) -> _F:
 
 
 def place_of(
-    gpus: str, rootfs: Path | None, python: Path | None, lines: Path | None, digest: str, allow_cpu: bool
+    gpus: str,
+    rootfs: Path | None,
+    python: Path | None,
+    lines: Path | None,
+    digest: str,
+    bare: bool,
+    allow_cpu: bool,
 ) -> Place:
-    """The options as one."""
-    return Place(gpus=gpus, rootfs=rootfs, python=python, lines=lines, digest=digest, allow_cpu=allow_cpu)
+    """The options as one.
+
+    Raises:
+        UsageError: ``--bare`` without ``--lines``.
+    """
+    if bare and lines is None:
+        raise UsageError("--bare says how --lines were printed", remedy="name the file with --lines")
+    return Place(
+        gpus=gpus, rootfs=rootfs, python=python, lines=lines, digest=digest, bare=bare, allow_cpu=allow_cpu
+    )

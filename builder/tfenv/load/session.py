@@ -36,7 +36,8 @@ class Place:
         gpus: as of ``--gpus``. rootfs: an unpacked image instead of the engine's.
         python: one of this host, without a container.
         lines: what the program printed elsewhere, instead of running it. digest: of the image there;
-            empty for the one that is recorded. allow_cpu: for development.
+            empty for the one that is recorded. bare: they were printed without a container.
+        allow_cpu: for development.
     """
 
     gpus: str = "auto"
@@ -44,6 +45,7 @@ class Place:
     python: Path | None = None
     lines: Path | None = None
     digest: str = ""
+    bare: bool = False
     allow_cpu: bool = False
 
 
@@ -75,7 +77,7 @@ def run_in(
         NoGpuHereError: this host has no GPU. UsageError: there is no such image here.
     """
     if place.lines is not None:
-        return _from_file(workspace, cell, place.lines, place.digest)
+        return _from_file(workspace, cell, place.lines, place)
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if wanted is None and not place.allow_cpu:
         raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
@@ -105,8 +107,8 @@ def run_in(
     return Ran(collected=done, digest=found.id, docker=engine.server_version or "")
 
 
-def _from_file(workspace: Workspace, cell: Cell, path: Path, said: str) -> Ran:
-    known = image_digest(workspace, cell, said)
+def _from_file(workspace: Workspace, cell: Cell, path: Path, place: Place) -> Ran:
+    known = image_digest(workspace, cell, place.digest)
     try:
         events = events_of(path.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
@@ -114,4 +116,4 @@ def _from_file(workspace: Workspace, cell: Cell, path: Path, said: str) -> Ran:
             f"cannot read {path}: {error.strerror}", remedy="name the file that it printed"
         ) from None
     done = Collected(events=tuple(events), ended=Ended(0), stderr="")
-    return Ran(collected=done, digest=known, docker="rootfs")
+    return Ran(collected=done, digest=known, docker=BARE if place.bare else "rootfs")
