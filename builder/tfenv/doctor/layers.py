@@ -40,7 +40,7 @@ LAYERS: tuple[Layer, ...] = (
         title="driver",
         needs=("hardware",),
         seen=(
-            "{driver_version}[[, {module_kind}]][[, serves CUDA {smi_cuda}]][[; {branch_ended}]]",
+            "{driver_version}[[, {module_kind}]][[, serves CUDA {smi_cuda}]]",
             "Windows' own, through /dev/dxg[[ ({wsl})]]",
         ),
         proof=(("module_loaded in yes",), ("smi in ok",), ("wsl in yes", "dxg in yes", "wsl_libcuda in yes")),

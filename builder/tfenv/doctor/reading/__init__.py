@@ -37,7 +37,21 @@ def values(evidence: Evidence) -> dict[str, str]:
         except Exception:  # of a recording that somebody made up
             found["stumbled"] = probe.__module__.rpartition(".")[2]
     found.update(_together(found))
+    found.update(_ended(found.get("driver_branch", ""), evidence.recorded))
     return {**found, **phrases(found)}
+
+
+def _ended(branch: str, day: str) -> dict[str, str]:
+    """The last day of the driver's branch, where it was over on the day of the recording."""
+    from datetime import date
+
+    from tfenv import eol
+
+    try:
+        last = eol.ended("driver", branch, date.fromisoformat(day)) if branch else None
+    except ValueError:
+        return {}
+    return {"branch_ended": str(last)} if last else {}
 
 
 def _together(of: Values) -> dict[str, str]:

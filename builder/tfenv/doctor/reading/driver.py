@@ -6,7 +6,7 @@ import re
 
 from tfenv.doctor.evidence import Evidence
 
-from .words import VERSION, find, listed, one_line, version_of, yes
+from .words import VERSION, find, listed, one_line, short_lines, version_of, yes
 
 _LIBRARIES = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{2,4}(?:\.\d{1,4})?)")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
@@ -73,7 +73,7 @@ def read(of: Evidence) -> dict[str, str]:
 
 def _log(of: Evidence) -> str:
     return "\n".join(
-        ran.out
+        short_lines(ran.out)
         for line, ran in of.commands.items()
         if line == "dmesg" or line.startswith("journalctl --dmesg")
     )
@@ -106,9 +106,9 @@ def _packages(of: Evidence) -> str:
     installed = next((ran.out for line, ran in of.commands.items() if line.startswith("dpkg-query")), "")
     found = find(
         rf"^ii +(?:nvidia-driver\S*|nvidia-headless\S*|libnvidia-compute\S*|cuda-drivers\S*) \S*?({VERSION})",
-        installed,
+        short_lines(installed),
     )
-    rpm = next((ran.out for line, ran in of.commands.items() if line.startswith("rpm -qa")), "")
+    rpm = short_lines(next((ran.out for line, ran in of.commands.items() if line.startswith("rpm -qa")), ""))
     return found or find(rf"^(?:nvidia-driver|kmod-nvidia|cuda-drivers)\S*?-({VERSION})-", rpm)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tfenv.doctor.evidence import Evidence, Ran
 from tfenv.doctor.looking import CLIENTS
 
-from .words import find, listed, one_line, parsed, yes
+from .words import find, listed, one_line, parsed, short_lines, yes
 
 INFO = "info --format {{json .}}"
 
@@ -37,7 +37,7 @@ def read(of: Evidence) -> dict[str, str]:
     """``engine``, a state, and what it is."""
     asked = infos(of)
     told = info(of)
-    said = "\n".join(ran.said for _, ran in asked if not parsed(ran.out).get("ServerVersion"))
+    said = "\n".join(short_lines(ran.said) for _, ran in asked if not parsed(ran.out).get("ServerVersion"))
     errors = " ".join(map(str, parsed(asked[0][1].out).get("ServerErrors") or ())) if asked else ""
     client = parsed(asked[0][1].out).get("ClientInfo") if asked else None
     client = client if isinstance(client, dict) else {}
@@ -46,7 +46,7 @@ def read(of: Evidence) -> dict[str, str]:
     options = " ".join(map(str, told.get("SecurityOptions") or ()))
     root = str(told.get("DockerRootDir", ""))
     podman = of.command("podman --version")
-    emulated = any(re.search(r"Emulate Docker CLI using podman|podman", ran.said) for _, ran in asked[:1])
+    emulated = any(re.search(r"using podman|podman: |podman.sock", ran.err) for _, ran in asked[:1])
     context = str(client.get("Context", ""))
     return {
         "engine": _state(asked, told, f"{said}\n{errors}"),

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from tfenv.doctor.evidence import Evidence, Ran
 
-from .words import VERSION, counted, find, listed, one_line, yes
+from .words import VERSION, counted, find, listed, one_line, short_lines, yes
 
 QUERY = "nvidia-smi -q -x"
 LIST = "nvidia-smi -L"
@@ -28,7 +28,7 @@ _SAYS = {
 def read(of: Evidence) -> dict[str, str]:
     """``smi``, a state, and what it tells."""
     query, plain = of.command(QUERY), of.command(LIST)
-    said = f"{query.said}\n{plain.said}"
+    said = short_lines(f"{'' if query.ok else query.said}\n{plain.said}")
     found = {
         "smi": _state(query, plain),
         "smi_said": one_line(re.sub(r"<[^>]*>|<\?xml.*", " ", said)) if not (query.ok and plain.ok) else "",
@@ -59,7 +59,7 @@ def _state(query: Ran, plain: Ran) -> str:
         return "not-asked"
     if query.late or plain.late:
         return "hangs"
-    said = f"{query.said}\n{plain.said}"
+    said = short_lines(f"{'' if query.ok else query.said}\n{'' if plain.ok else plain.said}")
     for state, pattern in _SAYS.items():
         if re.search(pattern, said, re.IGNORECASE):
             return state

@@ -7,7 +7,7 @@ import re
 from tfenv.doctor.evidence import Evidence
 
 from .engine import info
-from .words import VERSION, find, listed, one_line, parsed, version_of, yes
+from .words import VERSION, find, listed, one_line, parsed, short_lines, version_of, yes
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 _DAEMON = ("/etc/docker/daemon.json", "~/.config/docker/daemon.json")
@@ -65,7 +65,7 @@ def read(of: Evidence) -> dict[str, str]:
         "cdi_devices": listed(devices, 8),
         "cdi_twice": yes(len([text for text in specs.values() if "nvidia.com/gpu" in text]) > 1),
         "cdi_in_engine": yes(not turned_off and (turned_on or engine >= _CDI_BY_DEFAULT)) if told else "",
-        "tried": _tried(tried.said, tried.status) if tried.there or tried.skipped else "",
+        "tried": _tried(short_lines(tried.said), tried.status) if tried.there or tried.skipped else "",
         "tried_said": one_line(tried.said, 240) if tried.there and not tried.ok else "",
         "fabric_manager": _unit(of, "nvidia-fabricmanager.service"),
         "fabric_manager_version": find(rf"({VERSION})", of.command("nv-fabricmanager --version").said),

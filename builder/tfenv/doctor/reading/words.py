@@ -26,6 +26,11 @@ def one_line(text: str, most: int = 200) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
+def short_lines(text: str, most: int = 500, lines: int = 2000) -> str:
+    """A text whose lines are short, so that no pattern takes long on it; the last ones."""
+    return "\n".join(line[:most] for line in text.splitlines()[-lines:])
+
+
 def listed(names: list[str], most: int = 4) -> str:
     """Names in a row, the first ones of many."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
