@@ -13,6 +13,9 @@ CACHE_VOLUME = "tfenv-cache"  # and the user id
 CACHE_FOLDER = "/home/tfenv/.cache"
 WORKSPACE = "/workspace"
 IMAGE_USER = 1000
+# TensorFlow's input pipeline and NCCL share memory between processes: Docker's 64 MB break both.
+SHM_SIZE = "2g"
+STACK = 67108864  # bytes
 NO_GPU = "no NVIDIA GPU here: running on the CPU (`--gpus all` insists on one)"
 
 
@@ -88,8 +91,7 @@ def run_argv(
         argv += ["--gpus", _gpus_value(gpus)]
         # NCCL pins memory. Not without a GPU: an engine without the right to raise it starts nothing then.
         argv += ["--ulimit", "memlock=-1"]
-    # TensorFlow's input pipeline and NCCL share memory between processes: Docker's 64 MB break both.
-    argv += ["--shm-size=2g", "--ulimit", "stack=67108864"]
+    argv += [f"--shm-size={SHM_SIZE}", "--ulimit", f"stack={STACK}"]
     if read_only:
         argv += ["--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777"]
     if user:
