@@ -36,8 +36,9 @@ def libraries(of: Subject) -> Iterator[str]:
     """What else a GPU needs, as the image has it: driver, library search path, ptxas, second names."""
     yield f"NVIDIA's driver has to satisfy: {of.lock.require_cuda}"
     if of.lock.cuda_from == "base":
-        yield f"CUDA {of.cell.cuda_set.cuda} and cuDNN {of.cell.cuda_set.cudnn} are NOT among these wheels: the"
-        yield "image has them from its base, and here the host has to have them."
+        stack = f"CUDA {of.cell.cuda_set.cuda} and cuDNN {of.cell.cuda_set.cudnn}"
+        yield f"{stack} are NOT among these wheels: the image has them"
+        yield "from its base, and here the host has to have them."
     elif of.runpath:
         yield "TensorFlow's own wheel looks for NVIDIA's libraries in the wheels beside it. What they need of"
         yield "each other is found with:"
