@@ -9,9 +9,6 @@ from typing import Any
 
 import small
 import tiny
-from tfenv import oci
-from tfenv.snapshot import tree
-from tfenv.snapshot.comparing import Image
 from tfenv.snapshot.format import Builder, Expected, Snapshot
 from tfenv.snapshot.layout import Layout, Manifest
 
@@ -74,20 +71,6 @@ def oci_archive(
     files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode()
     files["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
     return tiny.tar(path, files)
-
-
-def image_of(archive: Path, builder: str = "a builder") -> Image:
-    """One side of a comparison; the documents are read now, the files when they are asked for."""
-    described = oci.describe(archive)
-    return Image(
-        manifest_digest=described.manifest_digest,
-        config_digest=described.config_digest,
-        diff_ids=described.diff_ids,
-        manifest=lambda: described.manifest,
-        config=lambda: described.config,
-        tree=lambda: tree.read_tree(archive),
-        builder=builder,
-    )
 
 
 SNAPSHOT = Snapshot(

@@ -115,7 +115,7 @@ def test_explained_difference(here: Place, kept: Path, tell: Tell) -> None:
     lines = [line.strip() for line in out.splitlines()]
     assert lines[0] == f"{small.CELL}: explained difference"
     assert "layer 1: etc/a: time: time stamp" in lines
-    assert "layer 1: var/log/dpkg.log: presence (only in the rebuild): log" in lines
+    assert "layer 1: var/log/dpkg.log: presence (new): log" in lines
     assert "cause: time stamp (1): the file's time differs, its bytes do not" in lines
     told = data(tell("rebuild", str(kept), "--json"), 5)
     assert (told["exit_code"], told["causes"]) == (5, {"time stamp": 1, "log": 1})

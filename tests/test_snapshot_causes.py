@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 from small import Members, file, folder, link, tarred
-from snapshots import image_of, oci_archive
+from snapshots import oci_archive
+from tfenv import compare as archives
+from tfenv import oci
 from tfenv.snapshot import comparing
 from tfenv.snapshot.causes import CAUSES
-from tfenv.snapshot.comparing import OTHER_CAUSES, Comparison, compare, why
+from tfenv.snapshot.comparing import OTHER_CAUSES, Comparison, Image, compare, why
+
+
+def image_of(archive: Path) -> Image:
+    return archives.image_of(oci.describe(archive), "a builder")
 
 
 def pyc(code: bytes, *, time: int = 0, flags: int = 0) -> bytes:

@@ -14,7 +14,6 @@ from tfenv.errors import UsageError
 
 if TYPE_CHECKING:
     from tfenv.build import Host
-    from tfenv.snapshot.comparing import Difference
     from tfenv.snapshot.rebuild import Rebuilt
     from tfenv.snapshot.vanished import Vanished
 
@@ -152,7 +151,7 @@ _LEVELS: Mapping[str, str] = {
 
 
 def _words(made: Rebuilt) -> str:
-    from tfenv.snapshot.comparing import why
+    from tfenv.snapshot.comparing import line, why
 
     comparison, snapshot = made.comparison, made.snapshot
     lines = [f"{snapshot.cell}: {comparison.outcome}"]
@@ -170,15 +169,7 @@ def _words(made: Rebuilt) -> str:
     lines += [f"  cause: {cause} ({count}): {why(cause)}" for cause, count in comparison.causes.items()]
     # What nothing explains comes first.
     shown = sorted(comparison.differences, key=lambda d: d.explained)
-    lines += [f"  {_line(one)}" for one in shown[:_SHOWN]]
+    lines += [f"  {line(one)}" for one in shown[:_SHOWN]]
     if len(shown) > _SHOWN:
         lines.append(f"  ... and {len(shown) - _SHOWN} more: --json shows all")
     return "\n".join(lines)
-
-
-def _line(one: Difference) -> str:
-    said = ", ".join(one.causes) or "no known cause"
-    if one.left and one.causes:
-        said += f", and no known cause of {', '.join(one.left)}"
-    detail = f" ({one.detail})" if one.detail else ""
-    return f"{one.where}: {one.path or 'as a whole'}: {', '.join(one.what)}{detail}: {said}"

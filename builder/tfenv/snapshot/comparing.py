@@ -98,6 +98,15 @@ def why(cause: str) -> str:
     return {one.name: one.why for one in CAUSES}.get(cause) or OTHER_CAUSES[cause]
 
 
+def line(one: Difference) -> str:
+    """A difference on one line: where, in what, and what explains it."""
+    said = ", ".join(one.causes) or "no known cause"
+    if one.left and one.causes:
+        said += f", and no known cause of {', '.join(one.left)}"
+    detail = f" ({one.detail})" if one.detail else ""
+    return f"{one.where}: {one.path or 'as a whole'}: {', '.join(one.what)}{detail}: {said}"
+
+
 def compare(before: Image, after: Image) -> Comparison:
     """Hold a rebuild (``after``) against the snapshot (``before``)."""
     layers, config = before.diff_ids == after.diff_ids, before.config_digest == after.config_digest
@@ -179,7 +188,7 @@ def _detail(change: Change) -> str:
     """What to show of a change that is not plain from its aspects."""
     a, b = change.before, change.after
     if a is None or b is None:
-        return "only in the rebuild" if a is None else "only in the snapshot"
+        return "new" if a is None else "gone"
     told = []
     for aspect in ("mode", "owner", "kind", "link"):
         if aspect in change.aspects:

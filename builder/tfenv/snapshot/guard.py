@@ -11,8 +11,8 @@ from .names import HOSTILE
 
 # Also keeps out what would be a comment or directive to BuildKit and is none here: `//`, a byte order mark.
 _KNOWN = frozenset(
-    ("FROM", "ADD", "COPY", "RUN", "ENV", "LABEL", "ARG", "VOLUME", "WORKDIR", "USER", "CMD", "ENTRYPOINT")
-    + ("EXPOSE", "STOPSIGNAL", "SHELL", "HEALTHCHECK")
+    {"FROM", "ADD", "COPY", "RUN", "ENV", "LABEL", "ARG", "VOLUME", "WORKDIR", "USER", "CMD"}
+    | {"ENTRYPOINT", "EXPOSE", "STOPSIGNAL", "SHELL", "HEALTHCHECK"}
 )
 _FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE)
 _ALLOWANCES = frozenset({"--network=host", "--network=default", "--security=insecure"})

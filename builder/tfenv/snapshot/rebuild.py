@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfenv import build, buildx, digest, disk, oci
 from tfenv.buildx import BuildError
+from tfenv.compare import image_of
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 
 from . import comparing, format, guard, tree
@@ -93,7 +94,7 @@ def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) ->
         builder = identity(engine, build.builder_name(engine))
         archive = host.store.adopt(described.path)
         described = oci.describe(archive)
-        comparison = comparing.compare(_before(layout, manifest, snapshot), _after(described, builder.name))
+        comparison = comparing.compare(_before(layout, manifest, snapshot), image_of(described, builder.name))
         if comparison.exit_code == 0:
             _record(snapshot, described, builder, archive, host)
     return Rebuilt(
@@ -219,18 +220,6 @@ def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> comparing
         config=lambda: document("expected/config.json"),
         tree=lambda: tree.load(read("expected/tree.jsonl.zst")),
         builder=snapshot.builder.name,
-    )
-
-
-def _after(described: oci.Archive, builder: str) -> comparing.Image:
-    return comparing.Image(
-        manifest_digest=described.manifest_digest,
-        config_digest=described.config_digest,
-        diff_ids=described.diff_ids,
-        manifest=lambda: described.manifest,
-        config=lambda: described.config,
-        tree=lambda: tree.read_tree(described.path),
-        builder=builder,
     )
 
 

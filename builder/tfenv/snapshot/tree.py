@@ -5,6 +5,7 @@ Written beside the digests, so that years later a rebuild can be compared file b
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -12,12 +13,11 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import zstandard
 
 from tfenv import oci
-from tfenv.compare import decompressed
 from tfenv.errors import IntegrityError
 
 _CHUNK = 1 << 20
@@ -90,6 +90,13 @@ def read_tree(archive: Path) -> Tree:
             assert blob is not None  # oci.describe has seen it
             layers.append(tuple(_entries(decompressed(blob, layer.media_type), str(archive))))
     return Tree(tuple(layers))
+
+
+def decompressed(blob: IO[bytes], media_type: str) -> IO[bytes]:
+    """A layer's tar from its blob."""
+    if media_type.endswith("zstd"):
+        return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True))
+    return cast(IO[bytes], gzip.GzipFile(fileobj=blob)) if media_type.endswith("gzip") else blob
 
 
 def _entries(stream: IO[bytes], where: str) -> Iterator[Entry]:
