@@ -7,6 +7,7 @@ links it takes a second, and nothing of an earlier set can be left in it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from tfenv.index import IndexSettings
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 # Of the user's environment, what would make a Python look outside of the one that is tested.
 _ELSEWHERE = ("PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__")
+_HTTP_STATUS = re.compile(r"HTTP status (?:client|server) error \((\d+)")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -164,5 +166,11 @@ def _failure(stderr: str) -> Exception:
         return NotReadyError(
             f"the disk is full: {reason.splitlines()[-1]}",
             remedy="free some (`tfenv gc`, `uv cache prune`), then type the command again: it goes on here",
+        )
+    gone = (404, 410)
+    if any(int(code) not in gone for code in _HTTP_STATUS.findall(reason)):
+        return NotReadyError(
+            f"the package index does not give a file:\n{reason}",
+            remedy="see to that, then type the command again: it goes on here",
         )
     return BuildRefused(" ".join(reason.split()))
