@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfenv.commands import _pasted
 from tfenv.commands._common import emit, json_option
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("explain")
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME|LOG|-]")
 @click.option("--tf", "tensorflow", help="TensorFlow release, e.g. 2.18 or 2.18.1.")
 @click.option("--python", help="Python version, e.g. 3.11.")
 @click.option("--cuda", help="Version of the CUDA libraries, e.g. 12.2.")
@@ -75,13 +76,17 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Say whether a combination runs, why not, and which cells come nearest.
+    """Say whether a combination runs and why not, or what is the cause of an error.
 
     NAME is a cell, or part of its name: 2.14, 2.15-cu12. Any free combination can be asked by options,
     and files of others can be judged. With a GPU, a driver or a Python alone, it lists the cells that run.
     What is not known is said to be unknown.
 
-    Exit codes: 0 it would run (limits are told), 1 refused, 2 usage, 3 unknown.
+    NAME is also a file, or - for what is piped in: the output of TensorFlow, NCCL, Docker, a build, pip or
+    uv, nvidia-smi or docker info, as it was pasted. Then the cause is told, with the lines that decided and
+    what to do; what everybody sees is told apart. Options say what the text leaves out (--driver, --gpu).
+
+    Exit codes: 0 it would run (limits are told), or a cause is known; 1 refused, 2 usage, 3 unknown.
     """
     from tfenv.compat.table import known
     from tfenv.console import Console
@@ -91,35 +96,47 @@ def command(
     files = [requirements_file, dockerfile, cells_file]
     if sum(file is not None for file in files) > 1:
         raise _usage("more than one file is given", "give one of --requirements, --dockerfile and --matrix")
+    sort, content = _content(requirements_file, dockerfile, cells_file)
+    if _pasted.is_text(name) and not sort:
+        from tfenv.knowledge.sorting import sort_of
+
+        text = _pasted.read(name or "", console)
+        sort, content = sort_of(text), text
+        if sort == "output":
+            return _pasted.explain(text, asked, lambda: _matrix(console), as_json=as_json)
+        name = None
     matrix = _matrix(console)
-    base = _query(name, asked, any(files), matrix)
+    base = _query(name, asked, bool(sort), matrix)
     world = known()
     codes = []
-    for query, found in _questions(base, requirements_file, dockerfile, cells_file):
+    for query, found in _questions(base, sort, content):
         _check(query)
         told = answer(query, world, matrix, found)
-        if dockerfile:
-            told = _with_lines(told, dockerfile)
+        if sort == "dockerfile":
+            told = _with_lines(told, content)
         emit(told.as_dict(), as_json=as_json, text=_text(told))
         codes.append(_code(told, strict=strict))
     return next((code for code in (1, 3) if code in codes), 0)
 
 
-def _questions(
-    base: Query, requirements: Path | None, dockerfile: Path | None, cells: Path | None
-) -> Iterator[tuple[Query, tuple[Finding, ...]]]:
-    """The question, or the questions that a file asks, each with what is wrong with the file."""
+def _content(requirements: Path | None, dockerfile: Path | None, cells: Path | None) -> tuple[str, str]:
+    """What sort the file is that was named, and its text; empty if none was."""
+    for sort, path in (("requirements", requirements), ("dockerfile", dockerfile), ("cells", cells)):
+        if path:
+            return sort, _read(path)
+    return "", ""
+
+
+def _questions(base: Query, sort: str, content: str) -> Iterator[tuple[Query, tuple[Finding, ...]]]:
+    """The question, or the questions that a text asks, each with what is wrong with the text."""
     from tfenv.lint import lint_dockerfile, lint_requirements, read_cells
 
-    if requirements:
-        query, found = lint_requirements(_read(requirements))
-        yield _merged(query, base), found
-    elif dockerfile:
-        query, found = lint_dockerfile(_read(dockerfile))
-        yield _merged(query, base), found
-    elif cells:
-        for query, found in read_cells(_read(cells)):
+    if sort == "cells":
+        for query, found in read_cells(content):
             yield _merged(query, base), found
+    elif sort:
+        query, found = (lint_dockerfile if sort == "dockerfile" else lint_requirements)(content)
+        yield _merged(query, base), found
     else:
         yield base, ()
 
@@ -192,12 +209,11 @@ def _matrix(console: Console) -> Matrix | None:
         return None
 
 
-def _with_lines(told: Answer, dockerfile: Path) -> Answer:
+def _with_lines(told: Answer, text: str) -> Answer:
     from dataclasses import replace
 
     from tfenv.lint.question import line_of
 
-    text = _read(dockerfile)
     found = tuple(replace(finding, line=line_of(finding, text)) for finding in told.verdict.findings)
     return replace(told, verdict=replace(told.verdict, findings=found))
 

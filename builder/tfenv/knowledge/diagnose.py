@@ -19,8 +19,8 @@ _COMBINED = 200  # ways to combine them
 _QUOTED = 4  # lines quoted for one rule
 _ERRORS = re.compile(
     r"^[EF] |\b(?:\w{0,60}(?:error|exception)|fatal|failed|failure|traceback|cannot|can't|could not"
-    r"|unable to|abort(?:ed|ing)?|core dumped|killed|segmentation fault|denied|no such file|not found|unsatisfied|refused"
-    r"|timed out|panic)\b",
+    r"|unable to|abort(?:ed|ing)?|core dumped|killed|segmentation fault|denied|no such file|not found"
+    r"|unsatisfied|refused|timed out|panic)\b",
     re.IGNORECASE,
 )
 #: Derived value -> the value that it follows from, whose line is quoted for it.
@@ -161,7 +161,7 @@ def _fit(rule: Rule, values: Mapping[str, str], said: Mapping[str, Line], search
             continue  # the same name for two different values
         known = derive({**values, **own}) if "tensorflow" in own or "gpu" in own else {**values, **own}
         if all(c.holds(known) for c in rule.when) and not any(c.holds(known) for c in rule.unless):
-            asked = (_BASIS.get(n, n) for c in rule.when for n in sorted(c.names) if n not in own)
+            asked = (_BASIS.get(name, name) for name in rule.uses if name not in own)
             basis = (said[name] for name in asked if name in said)
             lines = dict.fromkeys([*(line for line, _ in hits), *basis])
             return Fit(rule=rule, lines=tuple(lines)[:_QUOTED], values=known)

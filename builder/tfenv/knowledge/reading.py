@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]P^_X][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)?"  # titles, links; one line at most
     r"|\x1b[ -/]{0,4}[0-~]?"
     r"|\^\[\[[0-9;]{0,20}[A-Za-z]"  # as `cat -v` writes them
-    r"|(?<![\w\]])\[[0-9]{1,2}(?:;[0-9]{1,3}){0,4}m"  # pasted without the escape itself
+    r"|\[[0-9]{1,2}(?:;[0-9]{1,3}){0,4}m"  # pasted without the escape itself
 )
 _BREAKS = re.compile(r"\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\x08+")
 # Controls, marks that reorder text on a terminal, invisible characters, and halves of pairs.
@@ -31,6 +32,8 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb]"
 )
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00b4\u2032\u00a0\u2007\u202f", "''\"\"''   ")
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_ALIKE = 100  # the first and the last of lines that differ in numbers only, as those of a progress bar
 _SPACES = re.compile(r"\s+")
 #: What stands before a message: times, levels, the names of containers, BuildKit's steps, quotation marks.
 _PREFIX = re.compile(
@@ -43,7 +46,7 @@ _PREFIX = re.compile(
     r"|[A-Za-z0-9][A-Za-z0-9_.-]{0,63} {1,20}\| "
     r"|(?:stdout|stderr) [FP] "
     r"|\[\d{1,5},\d{1,5}\]<std(?:err|out)>:? ?"
-    r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,8}\d{1,12} "
+    r"|[IWEF]\d{4} \d\d:\d\d:\d{2,12}\.\d{1,9} {1,8}\d{1,12} "
     r"|\[ {0,6}\d{1,9}\.\d{3,9}\] "
     r"|\(?pid=\d{1,9}\)? "
     r"){1,6}"
@@ -106,13 +109,13 @@ def read(text: str) -> Text:
     """Lines as they can be compared."""
     raw = _CONTROLS.sub("", "\n".join(_BREAKS.split(_ESCAPES.sub("", text)))).translate(_QUOTES).split("\n")
     seen: dict[str, Line] = {}
-    for number, line in _joined(raw):
+    for number, line, times in _different(_joined(raw)):
         for piece in _pieces(_bare(line)):
             known = seen.get(piece)
             if known is None:
-                seen[piece] = Line(number, piece, piece.lower())
-            elif known.times < 1_000_000:
-                seen[piece] = Line(known.number, piece, known.low, known.times + 1)
+                seen[piece] = Line(number, piece, piece.lower(), times)
+            else:
+                seen[piece] = Line(known.number, piece, known.low, known.times + times)
     return Text(tuple(seen.values()))
 
 
@@ -151,6 +154,20 @@ def _joined(lines: list[str]) -> list[tuple[int, str]]:
             result.append((number, line))
         before = len(line)
     return result
+
+
+def _different(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
+    """Each different line once, with how often it is there; of many that differ in numbers only, some."""
+    times = Counter(line for _, line in lines)
+    first: dict[str, int] = {}
+    for number, line in lines:
+        first.setdefault(line, number)
+    shapes = [line[:LONGEST].translate(_NO_DIGITS) for line in first]
+    alike, place = Counter(shapes), Counter[str]()
+    for (line, number), shape in zip(first.items(), shapes, strict=True):
+        place[shape] += 1
+        if place[shape] <= _ALIKE or place[shape] > alike[shape] - _ALIKE:
+            yield number, line, times[line]
 
 
 def _bare(line: str) -> str:

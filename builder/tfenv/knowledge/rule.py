@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, get_args
 
 from . import conditions
@@ -47,6 +48,7 @@ class Rule:
         effect: what it does to the user's program; ``none`` is noise that everybody sees.
         outcome: what a tool has to do about it.
         topics: what it is about. A symptom yields to every other cause with a topic of its own.
+        cells: whether the cells that run with the driver or GPU of the text are a remedy.
         explains: rules that are consequences of this one.
         over: rules that are wrong where this one fits, and are not told.
         examples, counterexamples: texts that it fits, and texts that it does not, alike or harmless;
@@ -70,6 +72,7 @@ class Rule:
     outcome: Outcome = "diagnose"
     topics: tuple[str, ...] = ()
     symptom: bool = False
+    cells: bool = False
     explains: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
@@ -92,6 +95,12 @@ class Rule:
             return self.source
         repository, _, number = self.source.partition("#")
         return f"https://github.com/{repository}/issues/{number}"
+
+    @cached_property
+    def uses(self) -> tuple[str, ...]:
+        """The values that its conditions ask for and its cause tells."""
+        asked = (name for condition in self.when for name in sorted(condition.names))
+        return tuple(dict.fromkeys([*asked, *_PLACE.findall(self.cause)]))
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -138,9 +147,9 @@ def parse(entry: Any, known: frozenset[str]) -> Rule:
         if field.name not in entry:
             continue
         value = entry[field.name]
-        if field.name == "symptom":
+        if field.type == "bool":
             if not isinstance(value, bool):
-                raise wrong("'symptom' is true or false")
+                raise wrong(f"'{field.name}' is true or false")
         elif field.type.startswith("tuple"):
             if not isinstance(value, list) or not value or not all(isinstance(v, str) and v for v in value):
                 raise wrong(f"'{field.name}' is a list of texts")
