@@ -130,6 +130,14 @@ def test_a_file_that_claims_more_than_there_may_be_is_refused_before_it_is_read(
         read(head.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
 
 
+def test_names_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = small.tarred([small.file("a" * 90), small.link("b", "c" * 90)])
+    assert len(read(data).entries) == 2
+    monkeypatch.setattr(reading, "MOST_NAMES", 100)
+    with pytest.raises(IntegrityError, match="of names"):
+        read(data)
+
+
 def test_texts_are_cut_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_TEXT", 10)
     path = "usr/share/doc/dash/copyright"

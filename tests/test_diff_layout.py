@@ -162,6 +162,27 @@ def test_what_is_no_tar(tmp_path: Path) -> None:
         Streamed([b"no tar" * 1000], "it", lambda _, make: make())
 
 
+def test_a_stream_of_documents_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfenv.diff import layout
+
+    files = {f"x{n}": b"{" + bytes(1000) for n in range(20)}
+    monkeypatch.setattr(layout, "_DOCUMENTS_MAX", 10_000)
+    with pytest.raises(IntegrityError, match="of documents"):
+        Streamed(image_files.chunks(image_files.tar(files)), "it", lambda _, make: make())
+
+
+def test_members_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfenv.diff import layout
+
+    data = image_files.tar({f"x{n}": b"" for n in range(20)})
+    (tmp_path / "a.tar").write_bytes(data)
+    monkeypatch.setattr(layout, "_MOST_MEMBERS", 10)
+    with pytest.raises(IntegrityError, match="members"), archive(tmp_path / "a.tar"):
+        raise AssertionError
+    with pytest.raises(IntegrityError, match="members"):
+        Streamed(image_files.chunks(data), "it", lambda _, make: make())
+
+
 def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     files = image_files.image(LAYERS)
     at = image_files.folder(tmp_path / "layout", files)

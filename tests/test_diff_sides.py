@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from small import Place
 from tfenv import cli
 from tfenv.diff import sides
 from tfenv.errors import IntegrityError, UsageError
+from tfenv.workspace import Workspace
 
 ONE = image_files.image([image_files.layer(image_files.dist_info("numpy", "1.26.4"))], {"User": "1"})
 TWO = image_files.image([image_files.layer(image_files.dist_info("numpy", "2.0.0"))], {"User": "1"})
@@ -157,3 +160,27 @@ def test_a_snapshot_tells_its_lock_and_its_files(here: Place, capsys: pytest.Cap
     for key in ("wheels", "debian", "asked"):
         assert not told[key]["differs"] and not told[key]["unknown"]
     assert run(here.root / "bundle", here.root / "bundle") == 0
+
+
+# The real image, where `make image` has made it.
+
+
+def made_cell() -> str:
+    """The cell that `make image` builds: $CELL, else the Makefile's."""
+    root = Path(__file__).resolve().parents[1]
+    default = re.search(r"^CELL \?= (\S+)$", (root / "Makefile").read_text(), re.MULTILINE)
+    assert default
+    (cell,) = Workspace(root, {}).cells((os.environ.get("CELL") or default[1],))
+    return cell.name
+
+
+@pytest.mark.image
+def test_the_image_does_not_differ_from_its_lock(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = made_cell()
+    assert run(cell, f"tfenv:{cell}", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    compared = {of["key"] for of in told["sections"] if not of["unknown"]}
+    assert compared >= {"stack", "python", "wheels", "debian", "labels", "layers"}
+    assert cli.run(["sbom", f"tfenv:{cell}"]) == 0
+    out, err = capsys.readouterr()
+    assert "in the lock" not in err and len(json.loads(out)["components"]) > 100

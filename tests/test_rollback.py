@@ -232,3 +232,48 @@ def test_an_image_that_is_nowhere_is_said_how_to_get_back(
 def test_without_a_history(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert rollback("2.15-cu12") == 2
     assert "nothing else" in capsys.readouterr().err
+
+
+# A real engine.
+
+
+@pytest.mark.engine
+def test_an_engine_keeps_an_image_that_lost_its_last_name(tmp_path: Path) -> None:
+    """What a rollback relies on: the old image is still there by its digest, until somebody prunes."""
+    import os
+
+    import tiny
+    from tfenv import images
+    from tfenv.container import connect
+    from tfenv.history import back
+    from tfenv.history.moving import move
+    from tfenv.store import Store
+
+    store, name = Store(tmp_path / "store"), tiny.name()
+    made = [imported(tmp_path, f"{name}{number}", str(number)) for number in range(2)]
+    try:
+        digests = [images.ids((one,), os.environ)[one] for one in made]
+        move(images.find((made[0],), os.environ), (name,), os.environ, store.root, why="a test")
+        with connect() as containers:
+            containers.remove(made[0])
+        move(images.find((made[1],), os.environ), (name,), os.environ, store.root, why="a test")
+        done = back.roll_back(name, store, os.environ, lambda _: "pass")
+        assert done.choice.event.after == digests[0]
+        assert images.ids((name,), os.environ)[name] == digests[0]
+        moved = move(images.find((made[1],), os.environ), (name,), os.environ, store.root, why="a test")
+        assert moved.tags == () and moved.held[0].after == digests[0]
+        assert back.release(name, made[1], store, os.environ) == digests[1]
+    finally:
+        with connect() as containers:
+            for one in (name, *made):
+                containers.remove(one)
+
+
+def imported(folder: Path, name: str, content: str) -> str:
+    """An image of one file, by that name."""
+    import subprocess
+
+    tar = folder / f"{content}.tar"
+    tar.write_bytes(small.tarred([small.file("file", content.encode())]))
+    subprocess.run(["docker", "import", str(tar), name], check=True, capture_output=True)
+    return name

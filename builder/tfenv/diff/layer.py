@@ -20,6 +20,7 @@ from .model import Entry, Layer
 _CHUNK = 1 << 20  # bytes
 MOST_ENTRIES = 2_000_000
 MOST_BYTES = 200 << 30  # of files in one layer
+MOST_NAMES = 256 << 20  # bytes of names and links in one layer; large images have 20 MB
 MOST_TEXTS = 64 << 20  # bytes of texts kept of one layer
 _TEXT = 256 << 10  # bytes kept of one text
 _LISTING = 32 << 20  # bytes kept of a package manager's own list
@@ -41,7 +42,7 @@ _LONG = (
 )
 
 
-class _Info(tarfile.TarInfo):
+class BoundedInfo(tarfile.TarInfo):
     """A header that takes no memory at will: tarfile reads extended headers whole."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> Any:
@@ -132,9 +133,9 @@ def _uncompressed(stream: Counting) -> IO[bytes]:
 def _read(stream: IO[bytes], name: str) -> Layer:
     entries: dict[str, Entry] = {}
     texts: dict[str, str] = {}
-    total = kept = 0
+    total = kept = names = 0
     note = ""
-    with tarfile.open(fileobj=stream, mode="r|", bufsize=_CHUNK, tarinfo=_Info) as tar:
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=_CHUNK, tarinfo=BoundedInfo) as tar:
         while (member := tar.next()) is not None:
             tar.members = []  # type: ignore[attr-defined]  # else tarfile keeps them all
             path = cleaned(member.name)
@@ -150,6 +151,9 @@ def _read(stream: IO[bytes], name: str) -> Layer:
                 entries[path] = entries.get(target) or Entry("l", member.mode, _owner(member), 0, target)
                 continue
             content = cleaned(member.linkname) if member.issym() else ""
+            names += len(path) + len(content)
+            if names > MOST_NAMES:
+                raise _unusable(name, f"more than {MOST_NAMES >> 20} MiB of names")
             if member.isreg():
                 limit = wanted(path)
                 limit = limit if kept + min(limit, member.size) <= MOST_TEXTS else 0

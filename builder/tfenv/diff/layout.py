@@ -20,12 +20,13 @@ from typing import IO, Any, Protocol, cast
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.progress import clean
 
-from .layer import read_layer
+from .layer import BoundedInfo, read_layer
 from .model import Layer
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _BLOB = re.compile(r"(?:\./)?blobs/sha256/([0-9a-f]{64})")
 _JSON_MAX = 16 << 20  # bytes
+_DOCUMENTS_MAX = 64 << 20  # bytes of all documents of a stream
 _MOST_LAYERS = 1024
 _MOST_MEMBERS = 1_000_000
 _REFERENCE = "org.opencontainers.image.ref.name"
@@ -240,24 +241,24 @@ class Folder:
 
 
 class Archive:
-    """A tar of an OCI layout, or of ``docker save``, that can be read at any place."""
+    """A tar of an OCI layout, or of ``docker save``, that can be read at any place; ``members`` by name."""
 
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path = path
-        self._members: dict[str, tarfile.TarInfo] = {}
+        self.members: dict[str, tarfile.TarInfo] = {}
         for number, member in enumerate(tar):
             if number >= _MOST_MEMBERS:
                 raise _wrong(str(path), f"it has more than {_MOST_MEMBERS} members")
             if member.isfile():
-                self._members[member.name.removeprefix("./")] = member
+                self.members[member.name.removeprefix("./")] = member
             elif member.issym() or member.islnk():  # old engines store a layer that two images share once
                 target = (Path(member.name).parent / member.linkname).as_posix()
-                if aim := self._members.get(_normal(target)):
-                    self._members[member.name.removeprefix("./")] = aim
+                if aim := self.members.get(_normal(target)):
+                    self.members[member.name.removeprefix("./")] = aim
 
     def document(self, name: str) -> bytes | None:
         """See Place."""
-        member = self._members.get(name)
+        member = self.members.get(name)
         if member is None:
             return None
         with self._path.open("rb") as stream:
@@ -266,12 +267,12 @@ class Archive:
 
     def layer(self, stored: Stored, name: str) -> Layer:
         """See Place."""
-        member = self._members.get(stored.member)
+        member = self.members.get(stored.member)
         if member is None:
             raise _wrong(str(self._path), f"{clean(stored.member)[:120]} is missing")
         with self._path.open("rb") as stream:
             stream.seek(member.offset_data)
-            return read_layer(cast("IO[bytes]", _Part(stream, member.size)), sha256=stored.sha256, name=name)
+            return read_layer(cast("IO[bytes]", Part(stream, member.size)), sha256=stored.sha256, name=name)
 
 
 def _normal(path: str) -> str:
@@ -284,13 +285,14 @@ def _normal(path: str) -> str:
     return "/".join(parts)
 
 
-class _Part(io.RawIOBase):
-    """The next ``left`` bytes of a stream."""
+class Part(io.RawIOBase):
+    """The next ``left`` bytes of a stream, which may go on after them."""
 
     def __init__(self, stream: IO[bytes], left: int) -> None:
         self._stream, self._left = stream, left
 
     def read(self, size: int = -1, /) -> bytes:
+        """As of any stream."""
         data = self._stream.read(min(size, self._left) if size >= 0 else self._left)
         self._left -= len(data)
         return data
@@ -304,7 +306,7 @@ def archive(path: Path) -> Iterator[Archive]:
         IntegrityError: it is no tar.
     """
     try:
-        with tarfile.open(path, "r:") as tar:
+        with tarfile.open(path, "r:", tarinfo=BoundedInfo) as tar:
             yield Archive(path, tar)
     except tarfile.TarError as error:
         raise _wrong(str(path), clean(str(error))) from None
@@ -317,11 +319,14 @@ class Streamed:
         self._documents: dict[str, bytes] = {}
         self._layers: dict[str, Layer] = {}
         self._where = where
+        self._left = _DOCUMENTS_MAX
         links: dict[str, str] = {}
         stream = io.BufferedReader(_Chunks(chunks), 1 << 20)
         try:
-            with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 20) as tar:
-                for member in tar:
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 20, tarinfo=BoundedInfo) as tar:
+                for number, member in enumerate(tar):
+                    if number >= _MOST_MEMBERS:
+                        raise _wrong(where, f"it has more than {_MOST_MEMBERS} members")
                     name = member.name.removeprefix("./")
                     if member.isfile():
                         self._take(tar, member, name, recall)
@@ -339,6 +344,9 @@ class Streamed:
         body = io.BufferedReader(cast(Any, inner), 1 << 16)
         if body.peek(1)[:1] in (b"{", b"["):
             self._documents[name] = body.read(_JSON_MAX)
+            self._left -= len(self._documents[name])
+            if self._left < 0:
+                raise _wrong(self._where, f"more than {_DOCUMENTS_MAX >> 20} MiB of documents")
             return
         sha256 = _sha256_of(name)
         if not sha256 and not name.endswith("layer.tar"):

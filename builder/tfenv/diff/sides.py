@@ -140,6 +140,14 @@ def _in_engine(name: str, room: Room) -> Description:
         return describe.of_image(name, image)
 
 
+def kept_archive(name: str, room: Room) -> Path | None:
+    """The archive in the store of an image of the engine; None if there is none."""
+    from tfenv.images import ids
+
+    known = ids((name,), room.env)[name]
+    return archive_of(known, room.store) if known else None
+
+
 def archive_of(manifest: str, store: Store) -> Path | None:
     """The archive of an image that the store has, by the digest of its manifest; None if there is none."""
     for path in sorted(store.builds_dir.glob("*.json")):
