@@ -86,6 +86,7 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
                 staged=stage,
                 tree=files,
                 reports=reports,
+                store=host.store,
                 bases=layouts,
                 recorded=_text(cell_folder / digest.FILE_NAME),
             )

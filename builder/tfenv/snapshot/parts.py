@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from . import tree
 if TYPE_CHECKING:
     from tfenv.build import Built
     from tfenv.inputs import Inputs
+    from tfenv.store import Store
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -64,7 +63,8 @@ class Subject:
 
     Args:
         staged: the build as BuildKit reads it; tree: the files of the image that it gave.
-        reports: folder of verdicts; bases: OCI layouts of base images, by folder in the bundle.
+        reports: folder of verdicts; store: where the inputs are.
+        bases: OCI layouts of base images, by folder in the bundle.
         recorded: text of images/CELL/digest.json, empty where there is none.
     """
 
@@ -73,6 +73,7 @@ class Subject:
     staged: Staged
     tree: tree.Tree
     reports: Path
+    store: Store
     bases: tuple[tuple[str, Path], ...] = ()
     recorded: str = ""
 
@@ -128,12 +129,13 @@ def _reports(of: Subject) -> Iterator[Item]:
 
 
 def _sbom(of: Subject) -> Iterator[Item]:
-    """What is in the image and under which licences, if this tfenv can tell."""
-    if importlib.util.find_spec("tfenv.sbom") is None:
-        return
-    documents = getattr(importlib.import_module("tfenv.sbom"), "documents", None)
-    for name, text in sorted(documents(of.inputs.lock).items()) if documents else ():
-        yield Item(f"sbom/{name}", text.encode())
+    """What is in the image, and under which licences, as the inputs' own files tell."""
+    from tfenv import sbom
+    from tfenv.sbom.evidence import from_store
+
+    bill = sbom.bill_of_lock(of.inputs.lock, from_store(of.store))
+    for form, document in sbom.FORMATS.items():
+        yield Item(f"sbom/{sbom.NAMES[form]}", sbom.dump(document(bill)).encode())
 
 
 #: In the order in which they stand in the manifest.
