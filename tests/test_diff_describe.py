@@ -67,7 +67,16 @@ def test_libraries_are_told_by_file_name_and_extensions_are_none() -> None:
             "usr/lib/libnot.so.8.txt": f,
         }
     )
-    assert found.values == {"libcudnn.so.8": "0123456789ab", "libcudnn.so": ""}
+    assert found.values == {"libcudnn.so.8": "0123456789ab", "libcudnn.so": "0123456789ab"}
+
+
+def test_a_file_that_a_link_stands_for_is_told_by_the_link() -> None:
+    f = Entry("f", 0, "", 1, "0123456789abcdef")
+    link = Entry("l", 0, "", 0, "libGL.so.1.7.0")
+    files = {"usr/lib/libGL.so.1.7.0": f, "usr/lib/libGL.so.1": link, "usr/lib/libX.so.6": f}
+    files["usr/lib/libX.so"] = link._replace(content="libX.so.6")
+    found = installed.sonames(files)
+    assert found.values == dict.fromkeys(["libGL.so.1", "libX.so", "libX.so.6"], "0123456789ab")
 
 
 def test_the_python_that_has_tensorflow_is_meant() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import image_files
@@ -14,8 +16,9 @@ import pytest
 import small
 from small import Place
 from tfenv import cli
-from tfenv.diff import sides
+from tfenv.diff import describe, sides
 from tfenv.errors import IntegrityError, UsageError
+from tfenv.lock import write_lock
 from tfenv.workspace import Workspace
 
 ONE = image_files.image([image_files.layer(image_files.dist_info("numpy", "1.26.4"))], {"User": "1"})
@@ -104,6 +107,23 @@ def test_a_name_that_is_nothing_says_so(here: Place) -> None:
     with pytest.raises(IntegrityError):
         (here.root / "a.tar").write_bytes(b"no tar")
         sides.open_side(str(here.root / "a.tar"), room(here))
+
+
+def test_a_lock_as_a_commit_has_it(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = here.workspace.folder(here.cell)
+    team = here.workspace.matrix_path.parent
+    for line in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"], ["tag", "v1"]):
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", "-C", str(team), *who, *line], check=True)
+    old = here.lock
+    write_lock(replace(old, epoch=old.epoch + 1, wheels=old.wheels[1:]), here.workspace.images)
+    found = sides.open_side("2.15-cu12@v1", room(here))
+    assert found.wheels == describe.wheels_of(old)
+    assert sides.open_side("2.15-cu12", room(here)).wheels != found.wheels
+    for wrong in ("nothing", "--output=x", "v1:secret", ""):
+        with pytest.raises(UsageError):
+            sides.open_side(f"2.15-cu12@{wrong}" if wrong else "2.15-cu13@v1", room(here))
+    assert folder.is_dir()
 
 
 def run(*arguments: object) -> int:

@@ -32,8 +32,9 @@ class NoAnswerError(TfenvError):
 def command(before: str, after: str, form: str, full: bool, as_json: bool) -> int:
     """Say how two environments differ, what matters first.
 
-    A and B are a cell (its lock), an image of the engine (repository:tag, also a foreign one), an archive of
-    an image, or the folder of a snapshot or image layout; FOLDER@NAME picks one of several.
+    A and B are a cell (its lock; CELL@main is the lock of a commit), an image of the engine (repository:tag,
+    also a foreign one), an archive of an image, or the folder of a snapshot or image layout; FOLDER@NAME
+    picks one of several.
 
     Exit codes: 0 the same in all that is known of both, 1 they differ, 2 they could not be compared.
     """

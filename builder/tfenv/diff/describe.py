@@ -10,7 +10,7 @@ from typing import Any
 from tfenv import render
 from tfenv.digest import Digest
 from tfenv.lockfile import lock_hash
-from tfenv.model import Cell, Lock, Rule
+from tfenv.model import Cell, Environment, Lock, Rule
 
 from . import installed
 from .files import merged
@@ -36,7 +36,10 @@ def of_lock(cell: Cell, lock: Lock, *, name: str = "", recorded: Digest | None =
     wheels, debian = wheels_of(lock), debian_of(lock)
     declared = {"CUDA": cell.cuda_set.cuda, "cuDNN": cell.cuda_set.cudnn}
     known_stack = stack(wheels, debian, unknown(_IN_IMAGE), unknown(_IN_IMAGE), declared)
-    labels = render.image_labels(cell, lock, hashed, locked=True)
+    labels = render.image_labels(cell, lock, hashed, locked=lock.complete)
+    of_team = isinstance(cell, Environment)
+    if of_team:  # an environment has more, and says something else of itself
+        labels.pop("org.opencontainers.image.description")
     return Description(
         name=name or cell.name,
         kind="lock",
@@ -49,7 +52,7 @@ def of_lock(cell: Cell, lock: Lock, *, name: str = "", recorded: Digest | None =
         asked=_asked(lock),
         environment=Known(render.image_environment(lock), False, _IN_IMAGE),
         settings=unknown(_IN_IMAGE),
-        labels=Known(labels, not lock.base_image, f"some may be those of {lock.base_image}"),
+        labels=Known(labels, not lock.base_image and not of_team, "its base may have more"),
         libraries=unknown(_IN_IMAGE),
         layers=tuple(
             LayerSize(diff_id, size, None)
@@ -142,7 +145,7 @@ def of_image(name: str, image: Image) -> Description:
         environment=environment,
         settings=Known(_settings(config, image.config)),
         labels=labels,
-        libraries=libraries,
+        libraries=installed.sonames(entries),
         entries=entries,
         layers=_layers(image),
         texts=texts,

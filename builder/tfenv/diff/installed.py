@@ -13,6 +13,7 @@ from .model import Entry, Known, unknown
 _DPKG = "var/lib/dpkg/status"
 _LONGEST = 200  # characters of a name or a version
 _LIBRARY = re.compile(r"(?:.*/)?(lib[^/]+\.so(?:\.[0-9]+)*)")
+_VERSIONED = re.compile(r"lib[^/]+\.so(?:\.[0-9]+)+")
 _EXTENSION = re.compile(r"\.(?:cpython|abi3|pypy)[^/]*\.so$")
 _PYTHON = re.compile(r"(?:.*/)?lib/python(3\.[0-9]+)/(?:site|dist)-packages/(?:tensorflow|pip)/__init__\.py")
 
@@ -114,7 +115,25 @@ def libraries(entries: Mapping[str, Entry]) -> Known:
     for path, entry in entries.items():
         match = _LIBRARY.fullmatch(path)
         if match and entry.kind in "fl" and not _EXTENSION.search(path):
+            content = entry if entry.kind == "f" else entries.get(_beside(path, entry.content))
             found.setdefault(match[1], set())
-            if entry.kind == "f":
-                found[match[1]].add(entry.content[:12])
+            if content is not None and content.kind == "f":
+                found[match[1]].add(content.content[:12])
     return Known({name: ", ".join(sorted(contents)) for name, contents in found.items()})
+
+
+def sonames(entries: Mapping[str, Entry]) -> Known:
+    """``libraries`` but for files that a link beside them stands for: ``libGL.so.1``, not its ``.so.1.7.0``."""
+    hidden = set()
+    for path, entry in entries.items():
+        name = path.rpartition("/")[2]
+        # `libGL.so` is for linking, and stands for no version.
+        if entry.kind == "l" and _VERSIONED.fullmatch(name) and entry.content.startswith(f"{name}."):
+            hidden.add(entry.content)
+    every = libraries(entries)
+    return Known({name: content for name, content in every.values.items() if name not in hidden})
+
+
+def _beside(path: str, name: str) -> str:
+    """A file in the same folder; empty where the link leads elsewhere."""
+    return f"{path.rpartition('/')[0]}/{name}".lstrip("/") if "/" not in name else ""

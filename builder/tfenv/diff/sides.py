@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv import digest
+from tfenv.engine import run_command
 from tfenv.errors import MatrixError, UsageError
 
 from . import describe
 from .layout import Folder, Streamed, archive, read_image
 from .model import Description
 from .recall import Recaller
+from .revisions import lock_at
 
 if TYPE_CHECKING:
     from tfenv.model import Cell
@@ -49,7 +51,8 @@ def open_side(name: str, room: Room) -> Description:
     """What ``name`` means: a file or folder that is there, else a cell, else an image in the engine.
 
     Args:
-        name: ``PATH``, ``PATH@NAME`` for one of several images, a cell or alias, or ``repository:tag``.
+        name: ``PATH``, ``PATH@NAME`` for one of several images, a cell or alias, ``CELL@REVISION`` for its
+            lock in a commit, or ``repository:tag``.
 
     Raises:
         UsageError: it is none of them. IntegrityError: it is damaged. NotReadyError: no engine.
@@ -58,8 +61,9 @@ def open_side(name: str, room: Room) -> Description:
     if path is not None:
         return _at(path, reference, name, room)
     if not _only_image(name):
+        head, _, revision = name.partition("@")
         try:
-            (cell,) = room.workspace.cells((name,))
+            (cell,) = room.workspace.cells((head,))
         except (UsageError, MatrixError) as no_cell:
             try:
                 return _in_engine(name, room)
@@ -68,6 +72,9 @@ def open_side(name: str, room: Room) -> Description:
                     f"{name} is no file, no cell and no image here: {no_cell.message}; {none.message}",
                     remedy=no_cell.remedy,
                 ) from None
+        if revision:
+            old = lock_at(revision, room.workspace.folder(cell), run_command)
+            return describe.of_lock(cell, old, name=name)
         recorded = digest.read(room.workspace.folder(cell))
         return describe.of_lock(cell, room.workspace.lock(cell), name=name, recorded=recorded)
     return _in_engine(name, room)
@@ -75,7 +82,7 @@ def open_side(name: str, room: Room) -> Description:
 
 def cell_of(name: str, room: Room) -> Cell | None:
     """The cell that ``open_side`` would take; None where it would take something else."""
-    if _path(name)[0] is not None or _only_image(name):
+    if _path(name)[0] is not None or _only_image(name) or "@" in name:
         return None
     try:
         (cell,) = room.workspace.cells((name,))
@@ -104,7 +111,7 @@ def _path(name: str) -> tuple[Path | None, str]:
 
 def _only_image(name: str) -> bool:
     """Whether it cannot be a cell: images are named with a colon, a digest or a registry."""
-    return ":" in name or "@" in name or "/" in name
+    return ":" in name or "/" in name.partition("@")[0]
 
 
 def _at(path: Path, reference: str, name: str, room: Room) -> Description:
