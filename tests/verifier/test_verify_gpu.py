@@ -111,6 +111,7 @@ def test_a_working_driver_is_described() -> None:
         "compute_mode": "exclusive process",
     }
     assert from_json(gpu.as_json()) == gpu
+    assert "uuid" not in str(gpu.told()) and gpu.told()["devices"][1]["name"] == "NVIDIA H200"
 
 
 def test_the_uuid_is_that_of_a_part_of_a_gpu_where_the_driver_tells() -> None:

@@ -151,7 +151,9 @@ def test_list_prints_the_table() -> None:
     assert [event["name"] for event in events[:-1]] == [check.name for check in full]
     assert events[-1] == {"event": "limit", "limit": seconds_at_most(full, SUITE_SECONDS["full"])}
     assert {event["name"]: event["accepted"] for event in events[:-1] if event["accepted"]} == {
-        "multi_gpu": ["one GPU"]
+        "multi_gpu": ["one GPU"],
+        "pip_check": ["pip is not installed in this image"],
+        "tensorboard": ["TensorBoard is not in this image"],
     }
 
 

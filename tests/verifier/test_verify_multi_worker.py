@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -53,6 +54,10 @@ def test_a_step_that_is_right_passes() -> None:
     [
         ({"replicas": 1}, "2 workers, but [2, 1] replicas"),
         (
+            {"device": "/job:worker/replica:0/task:1/device:CPU:0"},
+            "worker 1 (b:29400) computes on '/job:worker/replica:0/task:1/device:CPU:0', not on a GPU",
+        ),
+        (
             {"weights": [0.5, 0.26]},
             "the weights of worker 1 (b:29400) differ from those of worker 0 (a:29400)",
         ),
@@ -71,7 +76,7 @@ def test_what_is_wrong_names_the_worker(more: dict[str, Any], message: str) -> N
 
 def all_of(found: dict[str, list[dict[str, Any]]], declared: Declared, unserved: bool = False) -> Report:
     report = Report()
-    judge_all(found, WHERE, unserved, declared, report)
+    judge_all(found, WHERE, unserved, Context(declared), report)
     return report
 
 
@@ -172,13 +177,17 @@ def test_a_worker_is_prepared_before_tensorflow_is_imported(monkeypatch: pytest.
     for name in ("NCCL_HOSTID", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    _workers.prepare(Context(gpu=gpu(2)), 1)
+    _workers.prepare(Context(gpu=gpu(2)), 1, WHERE)
     environ = os.environ
-    assert "TF_CONFIG" not in environ and "http_proxy" not in environ
+    assert json.loads(environ["TF_CONFIG"]) == {
+        "cluster": {"worker": WHERE},
+        "task": {"type": "worker", "index": 1},
+    }
+    assert "http_proxy" not in environ
     assert (environ["NCCL_DEBUG"], environ["NCCL_HOSTID"]) == ("INFO", "tfenv-worker-1")
     assert environ["CUDA_VISIBLE_DEVICES"] == "1"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    _workers.prepare(Context(on_cpu=1), 1)
+    _workers.prepare(Context(on_cpu=1), 1, WHERE)
     assert "CUDA_VISIBLE_DEVICES" not in environ
 
 
@@ -218,7 +227,8 @@ def test_two_workers_run_every_kind_and_say_the_same(monkeypatch: pytest.MonkeyP
         (index, kind) for index in (0, 1) for kind in sorted((RING, NCCL, AUTO))
     ]
     assert first.facts["shared"] is False
-    assert [one["uuid"] for one in first.facts["workers"]] == ["0", "1"]
+    assert [one["gpu"] for one in first.facts["workers"]] == ["H", "H"]
+    assert "uuid" not in str(first.facts), "reports are published"
 
 
 def test_one_gpu_is_shared_over_ring_alone_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,6 +224,9 @@ def test_without_pip_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NotRunError, match="pip is not installed"):
         pip_check.check(Context(), Report())
+    report = Report()
+    pip_check.check(Context(Declared(cell="c", packages=("pip",))), report)
+    assert report.findings[0]["message"] == "pip is in the lock, but not installed"
 
 
 def test_what_c_code_writes_to_stderr_is_copied() -> None:

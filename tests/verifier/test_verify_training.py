@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tfenv_verify.checks import cudnn, determinism, input_pipeline, memory, saved_model, tf_function
 from tfenv_verify.checks import mixed_precision as mixed
+from tfenv_verify.context import Context
 from tfenv_verify.declared import Declared
 from tfenv_verify.devices import Devices
-from tfenv_verify.protocol import Report
+from tfenv_verify.protocol import NotRunError, Report
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -206,6 +207,11 @@ def test_a_part_that_breaks_off_fails_the_check(monkeypatch: pytest.MonkeyPatch)
         memory, "run_part", lambda *_: {"failed": "was killed by SIGABRT", "tail": "last words"}
     )
     report = Report()
-    memory.check(None, report)  # type: ignore[arg-type]
+    memory.check(Context(), report)
     assert [finding["evidence"] for finding in report.findings] == ["last words"] * 2
     assert report.status == "fail"
+
+
+def test_a_cpu_that_stands_in_has_no_memory_to_limit() -> None:
+    with pytest.raises(NotRunError, match="no memory of its own"):
+        memory.check(Context(on_cpu=2), Report())

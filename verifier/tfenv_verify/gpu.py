@@ -71,6 +71,15 @@ class Gpu:
         """The fields as an object; ``state`` is added for readers."""
         return dict(asdict(self), state=self.state)
 
+    def told(self) -> dict[str, Any]:
+        """``as_json`` for reports, without what names one GPU among all: reports are published."""
+        return dict(self.as_json(), devices=[anonymous(device) for device in self.devices])
+
+
+def anonymous(device: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a device: all but its UUID."""
+    return {key: value for key, value in device.items() if key != "uuid"}
+
 
 def from_json(data: dict[str, Any]) -> Gpu:
     """The inverse of ``as_json``."""

@@ -208,7 +208,7 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: 
             "cell": declared.cell,
             "image": declared.image,
             "suite_sha256": _suite_hash(),
-            "gpu": state.as_json(),
+            "gpu": state.told(),
         }
     )
 

@@ -75,7 +75,7 @@ def expected(state: Gpu, wanted: int | None, report: Report) -> None:
 
 def driver(state: Gpu, report: Report) -> None:
     """What the driver says of its GPUs, and whether CUDA is given all of them."""
-    report.facts["gpus"] = [dict(device) for device in state.devices]
+    report.facts["gpus"] = state.told()["devices"]
     report.facts["nvml"] = state.nvml
     named = [str(device.get("name", "")) for device in state.devices]
     mig = any(device.get("mig") for device in state.nvml.get("devices", ())) or any("MIG" in n for n in named)

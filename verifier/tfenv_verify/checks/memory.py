@@ -7,7 +7,7 @@ from typing import Any
 from .. import nvml
 from ..context import Context
 from ..parts import run_part
-from ..protocol import Report, say
+from ..protocol import NotRunError, Report, say
 
 MEGABYTE = 1 << 20
 LIMIT = 1024  # megabytes
@@ -17,6 +17,8 @@ _GROWN = 0.5  # of the GPU's memory; without growth TensorFlow takes nearly all 
 
 def check(context: Context, report: Report) -> None:
     """Memory grows as needed, a limit is obeyed, and running out of memory is survived."""
+    if context.on_cpu:
+        raise NotRunError("a CPU has no memory of its own to limit")
     for name, judged in (("growth", judge_growth), ("limit", judge_limit)):
         say(f"memory: {name}")
         found = run_part(context, "memory", {"part": name}, _SECONDS)

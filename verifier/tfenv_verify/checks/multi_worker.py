@@ -7,7 +7,6 @@ from typing import Any, Sequence
 
 from .. import meeting
 from ..context import Context
-from ..declared import Declared
 from ..devices import capability
 from ..parts import run_part
 from ..protocol import Report, say
@@ -63,13 +62,12 @@ def lead(context: Context, about: dict[str, Any], report: Report) -> None:
             told = [about, *(came[index][1] for index in sorted(came))]
             shared = shares_gpu(told, context)
             report.facts["workers"] = [
-                {"address": cluster[index], "gpu": one["gpu"], "uuid": one["uuid"]}
-                for index, one in enumerate(told)
+                {"address": cluster[index], "gpu": one["gpu"]} for index, one in enumerate(told)
             ]
             report.facts["shared"] = shared
             unserved = nccl_unserved(context.declared, capability(context))
             found = _rounds(context, kinds_of(context, shared), unserved, came)
-            judge_all(found, cluster, unserved, context.declared, report)
+            judge_all(found, cluster, unserved, context, report)
             if shared and report.status == "pass":
                 report.info(
                     "the workers *shared* one GPU: that they reach each other is proved, "
@@ -169,7 +167,7 @@ def judge_all(
     found: dict[str, list[dict[str, Any]]],
     cluster: Sequence[str],
     unserved: bool,
-    declared: Declared,
+    context: Context,
     report: Report,
 ) -> None:
     """What each kind of all-reduce gave; for one that fails, who failed, and the kinds that work.
@@ -182,11 +180,11 @@ def judge_all(
         kind: [{key: value for key, value in one.items() if key != "tail"} for one in answers]
         for kind, answers in found.items()
     }
-    works = []
+    works, declared = [], context.declared
     for kind, answers in found.items():
         if not any("failed" in one for one in answers):
             before = len(report.findings)
-            judge(kind, answers, cluster, report)
+            judge(kind, answers, cluster, report, "CPU" if context.on_cpu else "GPU")
             if len(report.findings) == before:
                 works.append(kind)
     use = next((kind for kind in (RING, NCCL, AUTO) if kind in works), "")
@@ -228,7 +226,13 @@ def _how(cluster: Sequence[str], index: int, answer: dict[str, Any]) -> str:
     return f"{name(cluster, index)} {'hung: it ' if answer.get('hung') else ''}{answer['failed']}"
 
 
-def judge(kind: str, answers: Sequence[dict[str, Any]], cluster: Sequence[str], report: Report) -> None:
+def judge(
+    kind: str,
+    answers: Sequence[dict[str, Any]],
+    cluster: Sequence[str],
+    report: Report,
+    device: str = "GPU",
+) -> None:
     """All workers, equal to each other and to one device; every element of the sum."""
     count = len(cluster)
     if any(one["replicas"] != count for one in answers):
@@ -237,6 +241,12 @@ def judge(kind: str, answers: Sequence[dict[str, Any]], cluster: Sequence[str], 
             "by worker",
             "TensorFlow does not take the GPU of each worker: see the check gpu_visible",
         )
+    for index, one in enumerate(answers):
+        if f"device:{device}" not in one["device"]:
+            report.error(
+                f"{kind}: {name(cluster, index)} computes on {one['device']!r}, not on a {device}",
+                remedy="TensorFlow does not take the GPU of that worker: see the check gpu_visible",
+            )
     weights = [one["weights"] for one in answers]
     if any(one != weights[0] for one in weights):
         report.error(

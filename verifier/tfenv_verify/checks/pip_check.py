@@ -11,11 +11,16 @@ from typing import Callable
 from ..context import Context
 from ..protocol import NotRunError, Report
 
+ABSENT = "pip is not installed in this image"
+
 
 def check(context: Context, report: Report) -> None:
     """``pip check`` finds no missing and no conflicting requirement."""
     if importlib.util.find_spec("pip") is None:
-        raise NotRunError("pip is not installed in this image")
+        if "pip" not in context.declared.packages:
+            raise NotRunError(ABSENT)
+        report.error("pip is in the lock, but not installed", remedy="rebuild the image from its lock")
+        return
     done = subprocess.run(
         [sys.executable, "-B", "-m", "pip", "--no-cache-dir", "check"],
         stdin=subprocess.DEVNULL,

@@ -37,7 +37,8 @@ def inspect(
     """Look at all sources and .pyc files of this interpreter under these folders.
 
     Args:
-        tag: the interpreter's cache tag, e.g. ``cpython-311``. say: how stale ones are said; None for an error.
+        tag: the interpreter's cache tag, e.g. ``cpython-311``.
+        say: how stale ones are said; None for an error.
     """
     tag = tag or sys.implementation.cache_tag or ""
     seen, visited = Seen(), set()
