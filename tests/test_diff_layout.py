@@ -183,6 +183,21 @@ def test_members_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         Streamed(image_files.chunks(data), "it", lambda _, make: make())
 
 
+@everywhere
+def test_a_blob_that_is_no_layer_of_the_image_does_no_harm(tmp_path: Path, read: Read) -> None:
+    data = b"neither a tar nor JSON"
+    files = {**image_files.image(LAYERS), f"blobs/sha256/{image_files.digest(data)[7:]}": data}
+    assert len(read(tmp_path, files).layers) == 2
+
+
+@everywhere
+def test_a_layer_of_the_image_that_is_damaged_is_named(tmp_path: Path, read: Read) -> None:
+    files = image_files.image(LAYERS)
+    name = f"blobs/sha256/{image_files.digest(LAYERS[0])[7:]}"
+    with pytest.raises(IntegrityError, match="cannot be read"):
+        read(tmp_path, {**files, name: LAYERS[0][:-9] + bytes(9)})
+
+
 def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     files = image_files.image(LAYERS)
     at = image_files.folder(tmp_path / "layout", files)

@@ -123,7 +123,7 @@ def libraries(entries: Mapping[str, Entry]) -> Known:
 
 
 def sonames(entries: Mapping[str, Entry]) -> Known:
-    """``libraries`` but for files that a link beside them stands for: ``libGL.so.1``, not its ``.so.1.7.0``."""
+    """``libraries`` but for files that a link stands for: ``libGL.so.1``, not ``libGL.so.1.7.0``."""
     hidden = set()
     for path, entry in entries.items():
         name = path.rpartition("/")[2]

@@ -318,6 +318,7 @@ class Streamed:
     def __init__(self, chunks: Iterable[bytes], where: str, recall: Recall) -> None:
         self._documents: dict[str, bytes] = {}
         self._layers: dict[str, Layer] = {}
+        self._broken: dict[str, IntegrityError] = {}
         self._where = where
         self._left = _DOCUMENTS_MAX
         links: dict[str, str] = {}
@@ -355,7 +356,10 @@ class Streamed:
         def make() -> Layer:
             return read_layer(cast("IO[bytes]", body), sha256=sha256, name=f"{name} of {self._where}")
 
-        self._layers[name] = recall(sha256, make) if sha256 else make()
+        try:
+            self._layers[name] = recall(sha256, make) if sha256 else make()
+        except IntegrityError as error:
+            self._broken[name] = error  # perhaps no layer of the image that is meant
 
     def document(self, name: str) -> bytes | None:
         """See Place."""
@@ -363,6 +367,8 @@ class Streamed:
 
     def layer(self, stored: Stored, name: str) -> Layer:  # noqa: ARG002  (read already)
         """See Place."""
+        if stored.member in self._broken:
+            raise self._broken[stored.member]
         if stored.member not in self._layers:
             raise _wrong(self._where, f"{clean(stored.member)[:120]} is missing")
         return self._layers[stored.member]
