@@ -8,21 +8,25 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matrices
 import pytest
 import small
+import teams
 import tiny
 from small import Place
 from snapshots import Tell, bundle, data, rename, titles
 from tfenv import cli, oci, pipeline
 from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, NotReadyError
+from tfenv.files import write_all
 from tfenv.inputs import unlocked
 from tfenv.lockfile import dump_lock
 from tfenv.report import Check, Report, write
 from tfenv.report import Host as ReportHost
 from tfenv.snapshot import base, tree
+from tfenv.team import flow
 
 
 @pytest.fixture
@@ -267,3 +271,44 @@ def test_a_store_whose_wheel_was_changed_archives_nothing(here: Place, tell: Tel
     assert code == 1 and "changed on disk" in err
     assert (tmp_path / "kept" / "index.json").read_bytes() == before
     assert here.leftovers() == []
+
+
+# a team's environment
+
+
+@pytest.fixture
+def vision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A team's environment on a row's cell, all its inputs in the store."""
+    place = small.place(tmp_path, monkeypatch, teams.TEXT)
+    teams.lock(place.workspace)
+    cell = teams.environment(place.workspace)
+    lock = flow.team_lock(place.workspace, cell)
+    assert lock is not None
+
+    def kept(name: str) -> dict[str, Any]:
+        return {"sha256": small.put(place.store, name.encode()), "size": len(name)}
+
+    wheels = tuple(replace(w, **kept(w.name)) for w in lock.wheels)
+    debs = tuple(replace(p, **kept(p.name)) for p in lock.debian)
+    flow.write_lock(place.workspace, cell, replace(lock, wheels=wheels, debian=debs))
+    write_all(place.workspace.folder(cell), flow.files(place.workspace, cell))
+    return place
+
+
+def test_an_environment_brings_the_image_of_its_row(vision: Place, tell: Tell, tmp_path: Path) -> None:
+    name = teams.environment(vision.workspace).name
+    told = tell("archive", name, "--to", str(tmp_path / "kept"))
+    assert told[0] == 0, told
+    layout, manifest = bundle(tmp_path / "kept")
+    held = titles(manifest)
+    document = json.loads(layout.read(manifest.document))
+    (context,) = document["contexts"]
+    assert (document["cell"], context["name"], context["folder"]) == (name, "row", "base/0")
+    row = oci.describe(vision.docker.folder / "image.tar")
+    blobs = {f"base/0/blobs/sha256/{d[7:]}" for d in (row.config_digest, *(of.digest for of in row.layers))}
+    assert blobs <= held and {"team/packages.sh", "team/finish.py", "team-lock.json", "lock.json"} <= held
+    shutil.rmtree(vision.store.root)
+    assert tell("rebuild", str(tmp_path / "kept"), "--offline")[0] == 0
+    asked = vision.docker.asked[-1]
+    assert f"/base/0@{row.manifest_digest}" in asked and "--build-context team=" in asked
+    assert vision.leftovers() == []

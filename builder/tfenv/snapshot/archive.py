@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -69,15 +70,14 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
     """
     layout = Layout(folder, say=host.console.note)
     engine = build.ready_engine(host.env)
-    built = build.build(inputs, host, archive_only=True)
-    host.console.note(f"{inputs.cell.name}: reading the files of the image")
-    files = tree.read_tree(built.archive)
-    with host.store.lock():
-        build.fetch_inputs(inputs.lock, host)
+    with host.store.lock(), _built(inputs, host) as (built, inputs):
+        host.console.note(f"{inputs.cell.name}: reading the files of the image")
+        files = tree.read_tree(built.archive)
+        build.fetch_inputs(inputs.own, host)
         name = f"archive-{inputs.hash[:16]}"
         host.store.tmp_dir.mkdir(parents=True, exist_ok=True)
         with (
-            staged(inputs.lock, inputs.files, host.store, name) as stage,
+            staged(inputs.own, inputs.files, host.store, name) as stage,
             bases(inputs, run_command, engine.client or "docker", host.store.tmp_dir) as (contexts, layouts),
         ):
             subject = parts.Subject(
@@ -94,6 +94,22 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
             return write(layout, snapshot, parts.items(subject))
 
 
+@contextmanager
+def _built(inputs: Inputs, host: Host) -> Iterator[tuple[Built, Inputs]]:
+    """The build, and what BuildKit read: an environment's with the image of its row, layers and all."""
+    from tfenv.team import flow
+    from tfenv.team.inputs import TeamInputs, on, row_of
+    from tfenv.team.layout import unpacked
+
+    if not isinstance(inputs, TeamInputs):
+        yield build.build(inputs, host, archive_only=True), inputs
+        return
+    built = flow.build_on_row(inputs, host, no_cache=False, archive_only=True)
+    row = row_of(inputs, host)
+    with unpacked(row.archive, host.store, layers=True) as at:
+        yield built, on(inputs, row, at)
+
+
 def describe(
     inputs: Inputs, built: Built, files: tree.Tree, engine: Engine, contexts: tuple[Context, ...] = ()
 ) -> Snapshot:
@@ -105,7 +121,7 @@ def describe(
         lock=inputs.lock_hash,
         inputs=inputs.hash,
         locked=inputs.locked,
-        epoch=inputs.lock.epoch,
+        epoch=inputs.own.epoch,
         export=buildx.EXPORT,
         contexts=contexts,
         stand_in=inputs.stand_in,

@@ -34,8 +34,8 @@ _MEDIA = {
     ".sh": "text/x-shellscript",
     ".py": "text/x-python",
 }
-# The folders that a build reads, as ``tfenv.context.stage`` lays them out.
-BUILD = ("context", "debs", "wheels", "interpreter")
+# The folders that a build reads, as ``tfenv.context.stage`` lays them out; ``team`` for environments only.
+BUILD = ("context", "debs", "wheels", "interpreter", "team")
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,21 @@ class Subject:
 
 
 def _lock(of: Subject) -> Iterator[Item]:
+    from tfenv.team.inputs import TeamInputs
+    from tfenv.team.lockfile import dump
+
     yield Item("lock.json", lockfile.dump_lock(of.inputs.lock).encode())
+    if isinstance(of.inputs, TeamInputs):
+        yield Item("team-lock.json", dump(of.inputs.team).encode())
 
 
 def _build(of: Subject) -> Iterator[Item]:
     known = {w.filename: w.sha256 for w in of.inputs.lock.wheels}
     known |= {p.filename: p.sha256 for p in of.inputs.lock.debian}
-    for name, folder in {"context": of.staged.main, **of.staged.named}.items():
+    more = {name: Path(at) for name, at in of.inputs.contexts.items() if "://" not in at}
+    for name, folder in {"context": of.staged.main, **of.staged.named, **more}.items():
         for path in sorted(folder.rglob("*")):
-            if path.is_file():
+            if path.is_file() and "__pycache__" not in path.parts:
                 title = f"{name}/{path.relative_to(folder).as_posix()}"
                 yield Item(title, path, known.get(path.name, ""))
 

@@ -83,7 +83,8 @@ def restore(
         for path in (root, *root.rglob("*")):
             if path.is_dir():
                 path.chmod(0o755)
-    named = {name: root / name for name in BUILD if name != "context"}
+    asked = {"debs", "wheels", "interpreter"} | {file.title.split("/", 1)[0] for file in files}
+    named = {name: root / name for name in BUILD if name != "context" and name in asked}
     return Restored(staged=Staged(main=root / "context", named=named), elsewhere=elsewhere)
 
 
