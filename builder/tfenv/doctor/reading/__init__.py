@@ -6,12 +6,14 @@ Yes and no are the texts ``yes`` and ``no``. A probe that stumbles over what it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from tfenv.doctor.evidence import Evidence
 
 from . import bus, driver, engine, limits, machine, network, nodes, smi, toolkit
 from .phrases import phrases
 
+_TEXT, _LINE = 300_000, 1000  # characters
 Values = Mapping[str, str]
 Probe = Callable[[Evidence], dict[str, str]]
 
@@ -31,6 +33,7 @@ PROBES: tuple[Probe, ...] = (
 def values(evidence: Evidence) -> dict[str, str]:
     """All values, and what follows from several of them."""
     found: dict[str, str] = {}
+    evidence = tame(evidence)
     for probe in PROBES:
         try:
             found.update({name: value for name, value in probe(evidence).items() if value})
@@ -39,6 +42,27 @@ def values(evidence: Evidence) -> dict[str, str]:
     found.update(_together(found))
     found.update(_ended(found.get("driver_branch", ""), evidence.recorded))
     return {**found, **phrases(found)}
+
+
+def tame(evidence: Evidence) -> Evidence:
+    """The evidence with texts of a size that no pattern takes long on, whoever wrote them."""
+    return replace(
+        evidence,
+        env={name: text[:2000] for name, text in evidence.env.items()},
+        files={path: text and _tame(text) for path, text in evidence.files.items()},
+        commands={
+            line: replace(ran, out=_tame(ran.out), err=_tame(ran.err))
+            for line, ran in evidence.commands.items()
+        },
+    )
+
+
+def _tame(text: str) -> str:
+    if text.startswith("{"):  # JSON, which is parsed
+        return text
+    if len(text) > _TEXT and not text.lstrip().startswith("<"):
+        text = text[-_TEXT:]
+    return "\n".join(line[:_LINE] for line in text.split("\n"))
 
 
 def _ended(branch: str, day: str) -> dict[str, str]:

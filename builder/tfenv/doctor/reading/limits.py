@@ -13,8 +13,8 @@ def read(of: Evidence) -> dict[str, str]:
     """Sizes in GB and MB as whole numbers, ``memlock`` in kB or ``unlimited``, inotify's numbers."""
     spaces = of.spaces
     limits = of.file("/proc/self/limits")
-    memory = find(r"^MemTotal:\s*(\d+) kB", of.file("/proc/meminfo"))
-    locked = find(r"^Max locked memory\s+(\S+)", limits)
+    memory = find(r"^MemTotal:[ \t]*(\d+) kB", of.file("/proc/meminfo"))
+    locked = find(r"^Max locked memory +(\S+)", limits)
     return {
         "shm_mb": str(spaces["shm"].size // 10**6) if "shm" in spaces else "",
         "shm_free_mb": str(spaces["shm"].free // 10**6) if "shm" in spaces else "",
@@ -26,7 +26,7 @@ def read(of: Evidence) -> dict[str, str]:
         "memlock_kb": str(int(locked) // 1024) if locked.isdecimal() else "",
         "memlock": locked,
         "infiniband": yes(of.folders.get("/dev/infiniband")),
-        "open_files": find(r"^Max open files\s+(\d+)", limits),
+        "open_files": find(r"^Max open files +(\d+)", limits),
         "watches": of.file("/proc/sys/fs/inotify/max_user_watches").strip(),
         "instances": of.file("/proc/sys/fs/inotify/max_user_instances").strip(),
     }

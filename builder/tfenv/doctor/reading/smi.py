@@ -42,9 +42,11 @@ def read(of: Evidence) -> dict[str, str]:
             "gpu_names": "; ".join(names),
             "gpus_in_words": counted(_bare(names)),
         }
-        slices = len(re.findall(r"^\s+MIG ", plain.out, re.MULTILINE))
+        slices = len(re.findall(r"^[ \t]+MIG ", plain.out, re.MULTILINE))
         found |= {"mig_devices": str(slices), "mig_on": yes(slices)}
-    if rows := re.findall(r"^\s*\d+, *(.+?), *(\d+\.\d)\s*$", of.command(CAPABILITIES).out, re.MULTILINE):
+    if rows := re.findall(
+        r"^[ \t]*\d+, *(.+?), *(\d+\.\d)[ \t]*$", of.command(CAPABILITIES).out, re.MULTILINE
+    ):
         found["gpu_capabilities"] = ",".join(dict.fromkeys(capability for _, capability in rows))
     root = _xml(query.out) if query.out else None
     return {**found, **(_of_xml(root) if root is not None else {})}

@@ -52,11 +52,13 @@ def read(of: Evidence) -> dict[str, str]:
         "runtime_default": yes(told.get("DefaultRuntime") == "nvidia") if told else "",
         "runtime_written": yes("nvidia" in (daemon.get("runtimes") or {})) if written else "no",
         "daemon_json_broken": yes(written.strip() and not daemon and written.strip() != "{}"),
-        "toolkit_mode": find(r'^\s*mode *= *"?(\w+)', config),
-        "no_cgroups": yes(re.search(r"^\s*no-cgroups *= *true", config, re.MULTILINE)),
+        "toolkit_mode": find(r'^[ \t]*mode *= *"?(\w+)', config),
+        "no_cgroups": yes(re.search(r"^[ \t]*no-cgroups *= *true", config, re.MULTILINE)),
         "envvar_refused": yes(
             re.search(
-                r"^\s*accept-nvidia-visible-devices-envvar-when-unprivileged *= *false", config, re.MULTILINE
+                r"^[ \t]*accept-nvidia-visible-devices-envvar-when-unprivileged *= *false",
+                config,
+                re.MULTILINE,
             )
         ),
         "cdi_specs": listed([path.rsplit("/", 1)[-1] for path in specs]),

@@ -26,7 +26,7 @@ def one_line(text: str, most: int = 200) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def short_lines(text: str, most: int = 500, lines: int = 2000) -> str:
+def short_lines(text: str, most: int = 300, lines: int = 400) -> str:
     """A text whose lines are short, so that no pattern takes long on it; the last ones."""
     return "\n".join(line[:most] for line in text.splitlines()[-lines:])
 
