@@ -45,7 +45,8 @@ def libraries(of: Subject) -> Iterator[str]:
     else:
         yield "TensorFlow's own wheel does NOT look for NVIDIA's libraries in the wheels beside it. They are"
         yield "found only with this, before Python starts:"
-    yield f"  site={_SITE}; libs=$(printf ':%s' \"$site\"/nvidia/*/lib)"
+    yield f"  site={_SITE}"
+    yield "  libs=$(printf ':%s' \"$site\"/nvidia/*/lib)"
     yield "  export LD_LIBRARY_PATH=${libs#:}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     yield "XLA finds ptxas and libdevice with:"
     yield '  export PATH="$site/nvidia/cuda_nvcc/bin:$PATH"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv import cells, resources
-from tfenv.errors import UsageError
+from tfenv.errors import MatrixError, UsageError
 from tfenv.files import write_all
 from tfenv.workspace import FILE_NAME, Workspace
 
@@ -76,11 +77,16 @@ def add(
     for extra in wish.extras:
         if extra not in extras():
             raise UsageError(f"there is no extra {extra!r}", remedy=f"there are: {', '.join(extras())}")
+    if not (wish.files or wish.apt or wish.extras):
+        raise UsageError(
+            f"{wish.name} asks for nothing beside the cell",
+            remedy="give -r FILE, --apt PACKAGE or --extra NAME",
+        )
     cell, new = find_cell(workspace.matrix, wish.start)
     asked = [text for file in wish.files for text in read_requirements(file, cell)]
     with tempfile.TemporaryDirectory(prefix="tfenv-new-") as folder:
         trial = _trial(workspace, wish, cell, new, asked, Path(folder))
-        made = next(one for one in trial.matrix.environments if one.name == wish.name)
+        made = _made(trial, wish.name)
         start.lock_rows(trial, [made.start], rows)
         _, locked = flow.relock(trial, made, resolvers=resolvers)
         flow.write_lock(trial, made, locked)
@@ -104,6 +110,15 @@ def _trial(
     else:
         start.bring(cell, trial.images)
     return trial
+
+
+def _made(trial: Workspace, name: str) -> Environment:
+    try:
+        return next(one for one in trial.matrix.environments if one.name == name)
+    except MatrixError as error:
+        # The lines are those of a file that nobody has seen.
+        said = re.sub(rf"{re.escape(str(trial.matrix_path))}(:\d+:\d+)?", FILE_NAME, error.message)
+        raise MatrixError(said, remedy="correct what was typed; nothing was changed") from error
 
 
 def entry(wish: Wish, cell: str, asked: Sequence[str]) -> Mapping[str, Any]:
