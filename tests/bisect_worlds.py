@@ -67,8 +67,9 @@ class Simulated:
             for version, on in self.releases.get(name, ())
         ]
 
-    def resolve(self, requirements: tuple[str, ...], _sources: tuple[str, ...], when: str) -> PinSet:
+    def resolve(self, end: Endpoint, lines: tuple[str, ...], when: str) -> PinSet:
         """The newest of each package that meets what is asked."""
+        requirements = (*end.requirements, *lines)
         self.resolved.append(f"{when} {requirements}")
         wanted = [Requirement(text) for text in requirements]
         found = []

@@ -117,7 +117,7 @@ def test_pins_alone_are_enough(
     name = data.draw(st.sampled_from(sorted(releases)))
     version, _ = data.draw(st.sampled_from(releases[name][1:]))
     world = Simulated(releases, lambda has: 0 if older(has, name, version) else 1)
-    good, bad = (world.resolve((), (), when) for when in (day(0), day(LAST)))
+    good, bad = (world.resolve(Endpoint(label=""), (), when) for when in (day(0), day(LAST)))
     with search(
         world, Endpoint(label="A", pins=good), Endpoint(label="B", pins=bad), tmp_path_factory.mktemp("pins")
     ) as at_work:
@@ -202,10 +202,10 @@ def test_days_on_which_nothing_resolves_are_skipped(tmp_path: Path) -> None:
     world = Simulated(many(3), lambda has: 0 if older(has, "p1", "1.1") else 1)
     usual = world.resolve
 
-    def resolve(requirements: tuple[str, ...], sources: tuple[str, ...], when: str) -> object:
+    def resolve(end: Endpoint, lines: tuple[str, ...], when: str) -> object:
         if day(150) < when < day(250):
             raise UsageError("no solution", remedy="none")
-        return usual(requirements, sources, when)
+        return usual(end, lines, when)
 
     world.resolve = resolve  # type: ignore[method-assign, assignment]
     result = find(world, tmp_path)
@@ -300,10 +300,10 @@ def test_a_line_that_is_not_enough_is_told(tmp_path: Path) -> None:
     assert result.lines == ("a<2", "b<2")
     usual = world.resolve
 
-    def resolve(requirements: tuple[str, ...], sources: tuple[str, ...], when: str) -> object:
-        if any("<" in text for text in requirements):
+    def resolve(end: Endpoint, lines: tuple[str, ...], when: str) -> object:
+        if lines:
             raise UsageError("no solution with that", remedy="none")
-        return usual(requirements, sources, when)
+        return usual(end, lines, when)
 
     world.resolve = resolve  # type: ignore[method-assign, assignment]
     untested = find(world, tmp_path / "2")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv.bisect.changes import environment_of
-from tfenv.bisect.endpoints import Asked, Places, endpoint, moment, read_wanted, wanted
+from tfenv.bisect.endpoints import Asked, Places, asked_of, endpoint, moment, read_wanted
 from tfenv.bisect.journal import latest, read_question
 from tfenv.bisect.question import Question, Where, question_from_plain
 from tfenv.errors import UsageError
@@ -86,7 +86,8 @@ def new_question(
     assert options.good and options.bad
     now = datetime.now(timezone.utc)
     cell = _cell(options, workspace)
-    first = cell or next(filter(None, (_named(t, workspace, now) for t in (options.good, options.bad))), None)
+    named = [_named(text, workspace, now) for text in (options.bad, options.good)]
+    first = cell or next(filter(None, named), None)
     python, interpreter = _python(options, first[0].python if first else "", env)
     if options.where == "image" and first is None:
         raise UsageError("--in image needs a cell", remedy="name one: tfenv bisect 2.15-cu12 --in image ...")
@@ -100,6 +101,8 @@ def new_question(
         cuda=cuda,
     )
     asked, asked_by = _asked(options, cell, cuda=cuda)
+    if named[0] and not asked_by[0]:
+        asked_by = ("cell", named[0][0].name)
     return Question(
         good=endpoint(options.good, asked, places),
         bad=endpoint(options.bad, asked, places),
@@ -170,10 +173,7 @@ def _asked(
         label = str(options.requirements)
         return Asked(label=label, requirements=read_wanted(options.requirements)), ("file", label)
     if cell is not None:
-        of = cell[0]
-        sources = tuple(rule.what for rule in of.row.from_source)
-        requirements = wanted(of.requirements, cuda=cuda)
-        return Asked(label=of.name, requirements=requirements, from_source=sources), ("cell", of.name)
+        return asked_of(cell[0], cuda=cuda), ("cell", cell[0].name)
     return None, ("", "")
 
 

@@ -20,8 +20,8 @@ def by_dates(inquiry: Inquiry, good: Endpoint, bad: Endpoint, span: Span, lines:
         good, bad: the ends; both have to ask for the same.
         lines: what is asked for beside that, to keep out what was found before.
     """
-    same = (good.requirements, good.from_source) == (bad.requirements, bad.from_source)
-    if not (bad.requirements and same and span.after and span.since and span.after != span.since):
+    asked, other = ((end.requirements, end.from_source, end.without) for end in (good, bad))
+    if not (bad.requirements and asked == other and span.after and span.since and span.after != span.since):
         return span
     try:
         moments = inquiry.listed(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from tfenv.bisect.model import Endpoint
+from tfenv.bisect.model import Endpoint, PinSet
 from tfenv.bisect.pinfiles import pins_of_lock, read_requirements
 from tfenv.errors import UsageError
 from tfenv.files import LOCK_NAME
 from tfenv.lockfile import REQUIREMENTS_NAME, load_lock
-from tfenv.model import Cell, Lock
+from tfenv.model import Cell, Environment, Lock
 from tfenv.times import instant
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -28,11 +28,13 @@ class Asked:
     Args:
         label: whose it is: a cell's name or a file's.
         requirements: as a resolver takes them.
+        from_source, without: see ``model.Endpoint``.
     """
 
     label: str
     requirements: tuple[str, ...]
     from_source: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ def endpoint(text: str, asked: Asked | None, places: Places) -> Endpoint:
                 f"{text} is a date, and nothing says what to resolve as of then",
                 remedy="name a cell (tfenv bisect 2.15-cu12 --good ...), or requirements: -r requirements.in",
             )
-        return Endpoint(label=text, when=when, requirements=asked.requirements, from_source=asked.from_source)
+        return _asking(text, asked, when=when)
     path = Path(text)
     if path.is_dir():
         found = next((path / name for name in _FILES if (path / name).is_file()), None)
@@ -78,18 +80,46 @@ def endpoint(text: str, asked: Asked | None, places: Places) -> Endpoint:
         return _from_file(text, path, asked, places)
     if "/" in text or text.endswith((".txt", ".json", ".lock", ".in")):
         raise UsageError(f"there is no {text}", remedy="name a lock, a requirements file, a cell or a date")
-    cell, lock = places.lock(text)
-    return of_lock(text, lock, places, from_source=tuple(rule.what for rule in cell.row.from_source))
+    return of_cell(text, *places.lock(text), places)
 
 
-def of_lock(label: str, lock: Lock, places: Places, *, from_source: tuple[str, ...] = ()) -> Endpoint:
+def of_cell(label: str, cell: Cell, lock: Lock, places: Places) -> Endpoint:
+    """A cell as an end; a team's environment is of the day of the team's own packages."""
+    asked = asked_of(cell, cuda=places.cuda)
+    when = cell.exclude_newer if isinstance(cell, Environment) else lock.exclude_newer
+    return _asking(label, asked, when=when, pins=pins_of_lock(lock, cuda=places.cuda))
+
+
+def of_lock(label: str, lock: Lock, places: Places) -> Endpoint:
     """A lock as an end: its pins, and what they were resolved from."""
     return Endpoint(
         label=label,
         pins=pins_of_lock(lock, cuda=places.cuda),
         when=lock.exclude_newer,
         requirements=wanted(lock.requirements, cuda=places.cuda),
-        from_source=from_source or tuple(w.name for w in lock.wheels if w.layer == "source"),
+        from_source=tuple(w.name for w in lock.wheels if w.layer == "source"),
+        without=tuple(rule.what for rule in lock.without) if places.cuda else (),
+    )
+
+
+def asked_of(cell: Cell, *, cuda: bool) -> Asked:
+    """What a cell asks a resolver for."""
+    return Asked(
+        label=cell.name,
+        requirements=wanted(cell.requirements, cuda=cuda),
+        from_source=tuple(rule.what for rule in cell.row.from_source),
+        without=tuple(rule.what for rule in cell.cuda_set.without) if cuda else (),
+    )
+
+
+def _asking(label: str, asked: Asked, *, when: str = "", pins: PinSet | None = None) -> Endpoint:
+    return Endpoint(
+        label=label,
+        pins=pins,
+        when=when,
+        requirements=asked.requirements,
+        from_source=asked.from_source,
+        without=asked.without,
     )
 
 
@@ -153,15 +183,16 @@ def _from_file(text: str, path: Path, asked: Asked | None, places: Places) -> En
             content = path.read_text("utf-8")
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}", remedy="name a lock.json") from error
+        if '"kind": "team"' in content:
+            raise UsageError(
+                f"{path} is the lock of a team's environment, which is no whole without its row's",
+                remedy="name the environment itself, e.g. --good vision",
+            )
         return of_lock(text, load_lock(content, where=str(path)), places)
     pins = read_requirements(path, places.environment)
     if not places.cuda and path.name == REQUIREMENTS_NAME:
-        from tfenv.bisect.model import PinSet
-
         pins = PinSet.of(pin for pin in pins.pins if not pin.name.startswith("nvidia-"))
-    if asked is None:
-        return Endpoint(label=text, pins=pins)
-    return Endpoint(label=text, pins=pins, requirements=asked.requirements, from_source=asked.from_source)
+    return Endpoint(label=text, pins=pins) if asked is None else _asking(text, asked, pins=pins)
 
 
 def _written(time: datetime) -> str:

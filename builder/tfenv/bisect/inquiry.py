@@ -72,7 +72,7 @@ class Inquiry:
         wanted = (*end.requirements, *lines)
 
         def ask() -> PinSet:
-            return self.world.resolve(wanted, end.from_source, when)
+            return self.world.resolve(end, tuple(lines), when)
 
         return self._kept(json.dumps([wanted, when]), ask)
 

@@ -109,6 +109,7 @@ class Endpoint:
         when: RFC 3339; the resolver's ``exclude_newer``. Empty where nobody knows.
         requirements: what was asked of the resolver; empty where nobody knows.
         from_source: packages that have a source archive only.
+        without: packages that are not installed although something asks for them.
     """
 
     label: str
@@ -116,6 +117,7 @@ class Endpoint:
     when: str = ""
     requirements: tuple[str, ...] = ()
     from_source: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def pin_to_plain(pin: Pin) -> list[Any]:

@@ -81,6 +81,7 @@ def _end_to_plain(end: Endpoint) -> dict[str, Any]:
         "when": end.when,
         "requirements": list(end.requirements),
         "from_source": list(end.from_source),
+        "without": list(end.without),
     }
 
 
@@ -91,4 +92,5 @@ def _end_from_plain(data: Mapping[str, Any]) -> Endpoint:
         when=str(data["when"]),
         requirements=tuple(map(str, data["requirements"])),
         from_source=tuple(map(str, data["from_source"])),
+        without=tuple(map(str, data["without"])),
     )

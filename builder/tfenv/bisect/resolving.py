@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tfenv.bisect.locating import best_file
-from tfenv.bisect.model import Pin, PinSet
+from tfenv.bisect.model import Endpoint, Pin, PinSet
 from tfenv.errors import UsageError
 from tfenv.index import IndexSettings
 from tfenv.uv import compile_pylock
@@ -30,12 +30,13 @@ class Resolver:
     uv: str
     env: Mapping[str, str]
 
-    def resolve(self, requirements: tuple[str, ...], from_source: tuple[str, ...], when: str) -> PinSet:
-        """All packages, as of a moment (RFC 3339).
+    def resolve(self, end: Endpoint, lines: tuple[str, ...], when: str) -> PinSet:
+        """All packages that an end's requirements and these lines ask for, as of a moment (RFC 3339).
 
         Raises:
             UsageError: the requirements cannot be met. NotReadyError: the index cannot be reached.
         """
+        requirements = (*end.requirements, *lines)
         # A cell's CUDA set is pinned and may be younger than the cell's own day.
         exempt = [text.partition("==")[0] for text in requirements if text.startswith("nvidia-")]
         document = compile_pylock(
@@ -45,8 +46,9 @@ class Resolver:
             options=(
                 *("--exclude-newer", when),
                 *(option for name in exempt for option in ("--exclude-newer-package", f"{name}=false")),
-                *sources(from_source),
+                *sources(end.from_source),
             ),
+            overrides=[f"{name} ; python_version < '0'" for name in sorted(end.without)],
             index=self.index,
             uv=self.uv,
             env=self.env,

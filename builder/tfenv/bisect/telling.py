@@ -114,8 +114,8 @@ def _place(question: Question) -> str:
     kind, label = question.asked_by
     if kind == "cell":
         return (
-            f"paste it as an entry of `requirements:` of the row of {label} in matrix.yaml, then type: "
-            f"tfenv lock {label} --upgrade wheels"
+            f"paste it as an entry of `requirements:` of {label} (a cell: of its row) in matrix.yaml, then "
+            f"type: tfenv lock {label} --upgrade wheels"
         )
     if kind == "file":
         return f"paste it into {label}"

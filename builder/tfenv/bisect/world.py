@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tfenv.bisect.model import Change, Pin, PinSet
+from tfenv.bisect.model import Change, Endpoint, Pin, PinSet
 from tfenv.bisect.venv import Builder
 from tfenv.errors import NotReadyError
 
-# (requirements, from_source, RFC 3339) -> pins. Raises UsageError where they cannot be met.
-Resolve = Callable[[tuple[str, ...], tuple[str, ...], str], PinSet]
+# (whose requirements, more of them, RFC 3339) -> pins. Raises UsageError where they cannot be met.
+Resolve = Callable[[Endpoint, tuple[str, ...], str], PinSet]
 # (good, bad, since, until) -> moments in order. Raises LookupError where an index tells no times.
 Moments = Callable[[PinSet, PinSet, str, str], tuple[str, ...]]
 # (change, until) -> versions between the two.
