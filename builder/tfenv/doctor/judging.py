@@ -81,7 +81,8 @@ def _layer(layer: Layer, values: Mapping[str, str], rules: list[Finding], done: 
     if "broken" in grades or "absent" in grades:
         state = "broken" if "broken" in grades else "absent"
     elif layer.proof and not any(all(parse(c).holds(values) for c in group) for group in layer.proof):
-        state, because = "unknown", values.get("smi_said") or "what was seen does not tell"
+        told_of = found[0].title if found else values.get("smi_said") if layer.name != "engine" else ""
+        state, because = "unknown", told_of or "what was seen does not tell"
         seen = ""
     elif "limit" in grades:
         state = "limit"
