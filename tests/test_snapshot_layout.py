@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tiny
 from snapshots import SNAPSHOT, bundle, titles
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.snapshot.archive import Archived, write
@@ -74,6 +75,18 @@ def test_the_newest_has_the_cells_name_and_older_ones_stay(tmp_path: Path) -> No
     assert kept(tmp_path / "kept").digest == first.digest
     blobs = {blob.digest: blob.annotations for blob in Layout(tmp_path / "kept").snapshots()}
     assert blobs[first.digest][REF] == SNAPSHOT.cell and REF not in blobs[second.digest]
+
+
+def test_images_of_others_in_the_folder_are_let_alone(tmp_path: Path) -> None:
+    for name, content in tiny.oci_files().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    image = json.loads((tmp_path / "index.json").read_text())["manifests"]
+    made = kept(tmp_path)
+    assert [blob.digest for blob in Layout(tmp_path).snapshots()] == [made.digest]
+    assert json.loads((tmp_path / "index.json").read_text())["manifests"][:1] == image
+    checked = check(Layout(tmp_path))
+    assert not checked.problems and len(checked.snapshots) == 1
 
 
 def test_a_damaged_blob_is_made_whole_by_archiving_again(tmp_path: Path) -> None:

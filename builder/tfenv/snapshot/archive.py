@@ -224,7 +224,8 @@ def _older(entries: Iterable[Mapping[str, object]], new: Blob) -> list[dict[str,
         notes = dict(entry.get("annotations") or {})  # type: ignore[call-overload]
         if notes.get(REF) == new.annotations[REF]:
             del notes[REF]
-        kept.append({**entry, "annotations": notes})
+            entry = {**entry, "annotations": notes}
+        kept.append(dict(entry))
     return kept
 
 

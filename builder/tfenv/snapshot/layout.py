@@ -22,7 +22,7 @@ from typing import IO, Any
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError, UsageError
 
 from . import names
-from .format import ARTIFACT, INDEX, MANIFEST, TITLE
+from .format import ARTIFACT, CELL, INDEX, MANIFEST, TITLE
 
 _CHUNK = 1 << 20
 _JSON_MAX = 16 << 20  # bytes; a manifest of 300 files is 100 kB
@@ -125,9 +125,9 @@ class Layout:
         return found
 
     def snapshots(self) -> tuple[Blob, ...]:
-        """The snapshots in the folder, in the order in which they were archived."""
+        """The snapshots in the folder, in the order in which they were archived; images are none."""
         found = (described(one, where=f"{self.root}/index.json") for one in self.index())
-        return tuple(blob for blob in found if blob.media_type == MANIFEST)
+        return tuple(blob for blob in found if blob.media_type == MANIFEST and CELL in blob.annotations)
 
     def manifest(self, blob: Blob) -> Manifest:
         """A snapshot's manifest, every name in it checked.
