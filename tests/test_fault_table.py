@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu import run_faults
-from gpu.fault_table import FAULTS, WITHOUT_GPU, Fault, Run, runs
+from gpu import running, telling
+from gpu.fault import Fault, Run, runs
+from gpu.fault_table import FAULTS, WITHOUT_GPU
 from gpu.judging import cause, events, false_alarms
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,7 +106,7 @@ def python_names() -> list[str]:
 
 
 def test_every_seed_is_used() -> None:
-    used = {seed for fault in FAULTS for seed in fault.seeds} | set(run_faults.ON_CPU)
+    used = {seed for fault in FAULTS for seed in fault.seeds} | set(running.ON_CPU)
     assert set(python_names()) <= used | {"without_cuda"}  # that one is seeded in an image test
 
 
@@ -213,8 +214,8 @@ def test_events_are_read_whatever_else_is_printed() -> None:
 
 def test_a_line_for_each_fault(tmp_path: Path) -> None:
     run = Run("r", (FAULT, Fault(name="g", check="xla", cause="nothing like it")))
-    ran = run_faults.Ran(json.dumps(event()), "the end", 1.23)
-    first, second = run_faults.told(run, ran)
+    ran = running.Ran(json.dumps(event()), "the end", 1.23)
+    first, second = telling.told(run, ran)
     assert (first["name"], first["check"], first["caught"], first["cause"], first["seconds"]) == (
         "f",
         "xla",
@@ -223,7 +224,7 @@ def test_a_line_for_each_fault(tmp_path: Path) -> None:
         1.2,
     )
     assert (second["caught"], second["said"], second["tail"]) == (False, ["error: off by 1"], "the end")
-    (nothing,) = run_faults.told(Run("r", (FAULT,)), run_faults.Ran("", "killed", 9.0))
+    (nothing,) = telling.told(Run("r", (FAULT,)), running.Ran("", "killed", 9.0))
     assert (nothing["caught"], nothing["status"]) == (False, "no result")
 
 
@@ -239,7 +240,7 @@ def test_a_line_for_each_fault(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_code(lines: list[tuple[str, bool | None]], code: int) -> None:
-    assert run_faults.outcome([{"name": name, "caught": caught} for name, caught in lines]) == code
+    assert telling.outcome([{"name": name, "caught": caught} for name, caught in lines]) == code
 
 
 def test_a_run_has_all_options_of_its_faults(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ def test_a_run_has_all_options_of_its_faults(tmp_path: Path) -> None:
     library.parent.mkdir(parents=True)
     library.write_bytes(b"x")
     (library.parent / "libcufft.so").symlink_to("libcufft.so.11")
-    bench = run_faults.Bench(tmp_path, Path("c"), Path("s"), Path("b"), Path("/scratch"))
+    bench = running.Bench(tmp_path, Path("c"), Path("s"), Path("b"), Path("/scratch"))
     run = Run(
         "r",
         (
@@ -255,7 +256,7 @@ def test_a_run_has_all_options_of_its_faults(tmp_path: Path) -> None:
             Fault(name="g", check="xla", cause="", seeds=("xla_hangs",), limit=30, gpus="0", expect_gpus=2),
         ),
     )
-    line = " ".join(run_faults.command(bench, run, Path("/suite")))
+    line = " ".join(running.command(bench, run, Path("/suite")))
     for part in (
         "--gpus 0 --shm-size 64m",
         "--bind /suite:/tmp/tfenv-verify",
@@ -265,16 +266,16 @@ def test_a_run_has_all_options_of_its_faults(tmp_path: Path) -> None:
     ):
         assert part in line
     with pytest.raises(FileNotFoundError, match="libnone"):
-        run_faults.command(
+        running.command(
             bench, Run("r", (Fault(name="f", check="xla", cause="", absent=("**/libnone*",)),)), tmp_path
         )
 
 
 def test_what_needs_more_gpus_is_not_seeded() -> None:
-    can, cannot = run_faults.seedable(FAULTS, 1, on_cpu=False)
+    can, cannot = telling.seedable(FAULTS, 1, on_cpu=False)
     assert {fault.least_gpus for fault in can} == {1}
     assert {fault.least_gpus for fault in cannot} == {2}
-    shown, _ = run_faults.seedable(FAULTS, 0, on_cpu=True)
+    shown, _ = telling.seedable(FAULTS, 0, on_cpu=True)
     assert len(shown) >= 20
-    checked = run_faults.untouched(shown, on_cpu=True)
+    checked = telling.untouched(shown, on_cpu=True)
     assert {run.check for run in checked} == {fault.check for fault in shown} - {"gpu_visible"}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpu.fault_table import Fault
+from gpu.fault import Fault
 
 Event = Mapping[str, Any]
 

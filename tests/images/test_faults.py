@@ -15,7 +15,7 @@ import pytest
 from client import Docker, Image
 from faults import Verifier, caught, check_of, failed
 from gpu.judging import events
-from gpu.run_faults import SEEDS
+from gpu.running import SEEDS
 from inside import ask
 from testinfra.host import Host
 from tfenv.container import Containers

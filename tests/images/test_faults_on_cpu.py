@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from client import Docker, Image
 from faults import Verifier, check_of
-from gpu.fault_table import FAULTS, Run, runs
+from gpu.fault import Run, runs
+from gpu.fault_table import FAULTS
 from gpu.judging import Event, cause, false_alarms
-from gpu.run_faults import ON_CPU, SEEDS, environment, options, seedable
+from gpu.running import ON_CPU, SEEDS, environment, options
+from gpu.telling import seedable
 from tfenv.container import Containers
 from tfenv.model import Cell, Lock
 from tfenv.pipeline import declared
