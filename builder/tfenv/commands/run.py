@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tfenv.commands._common import emit, json_flag
+
+if TYPE_CHECKING:
+    from tfenv.console import Console
+
+#: Exit codes of a command that somebody stopped: Ctrl-C, SIGPIPE of a reader that has enough, docker stop.
+_STOPPED = (130, 141, 143)
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
@@ -21,6 +29,7 @@ from tfenv.commands._common import emit, json_flag
 @click.option("-e", "--env", "environment", multiple=True, metavar="NAME[=VALUE]", help="As docker's -e.")
 @click.option("-v", "--volume", "mounts", multiple=True, help="As docker's -v.")
 @click.option("-p", "--publish", "ports", multiple=True, help="As docker's -p.")
+@click.option("--no-explain", is_flag=True, help="Say nothing of memory, nor why the command failed.")
 @json_flag("Print the docker line as JSON, do not run it.")
 def command(
     cell: str,
@@ -32,11 +41,13 @@ def command(
     environment: tuple[str, ...],
     mounts: tuple[str, ...],
     ports: tuple[str, ...],
+    no_explain: bool,
     as_json: bool,
 ) -> int:
     """Run a command in a cell's image: GPUs, shared memory, kernel cache, and this folder at /workspace.
 
-    Options come before CELL; what follows it is the command's.
+    Options come before CELL; what follows it is the command's. Where a command fails, the cause is told if it
+    is known (see tfenv explain); its output and its exit code stay what they are.
     """
     from tfenv import runline
     from tfenv.console import Console
@@ -78,7 +89,41 @@ def command(
         environment=environment,
         command=arguments,
     )
-    if not only_print:
+    if not only_print and (no_explain or not arguments):
         os.execvp(docker, argv)  # the container's own signals, terminal and exit code
+    if not only_print:
+        if wanted:
+            _advise(console, wanted, environment)
+        return _run(argv, terminal=terminal)
     emit({"cell": chosen.name, "argv": argv}, as_json=as_json, text=runline.quoted(argv))
     return 0
+
+
+def _advise(console: Console, gpus: str, environment: tuple[str, ...]) -> None:
+    from tfenv.engine import run_command
+    from tfenv.knowledge import memory
+
+    held = memory.held(run_command(memory.QUERY, timeout=5).stdout)
+    meminfo = Path("/proc/meminfo")
+    left = (
+        memory.available(meminfo.read_text(encoding="ascii", errors="replace")) if meminfo.exists() else None
+    )
+    for note in memory.advice(memory.wanted(held, gpus), environment, left):
+        console.note(f"memory: {note}")
+
+
+def _run(argv: list[str], *, terminal: bool) -> int:
+    """Run the command; after a failure say its cause, where a rule knows it, and end as it ended."""
+    from tfenv.knowledge.watching import watch
+
+    ended = watch(argv, terminal=terminal)
+    if ended.code not in (0, *_STOPPED):
+        from tfenv.knowledge import explain
+        from tfenv.knowledge.reading import decode
+        from tfenv.knowledge.telling import in_short
+
+        said = f"{decode(ended.said)}\nexited with code {ended.code}"
+        if cause := in_short(explain(said)):
+            with contextlib.suppress(OSError):  # stderr may be gone
+                print(f"\n{cause}", file=sys.stderr)
+    return ended.code
