@@ -9,7 +9,7 @@ from typing import Any
 
 _DRIVER = re.compile(
     r"nvidia|nvrm|\bxid\b|nouveau|nova|vfio|iommu|nvswitch|secure ?boot|lockdown|module verification"
-    r"|required key|amdgpu|fallen off|out of memory|oom-kill|AER:.*(10de|nvidia)",
+    r"|required key|amdgpu|fallen off|AER:.*(10de|nvidia)",
     re.IGNORECASE,
 )
 _MODULES = re.compile(

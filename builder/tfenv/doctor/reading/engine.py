@@ -90,6 +90,8 @@ def _state(asked: list[tuple[str, Ran]], told: dict[str, Any], said: str) -> str
     ran = asked[0][1]
     if ran.skipped:
         return "asleep"
+    if ran.status == 127:
+        return "missing"
     if ran.late:
         return "hangs"
     if re.search(r"permission denied", said, re.IGNORECASE):
