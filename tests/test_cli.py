@@ -46,6 +46,8 @@ def command(name: str) -> click.Command:
 
 # What other commands cannot do without.
 ARGUMENTS = {
+    "new": ["vision", "--from", "2.15-cu12", "--apt", "libgl1"],
+    "export": ["2.15-cu12", "--format", "pip"],
     "archive": ["2.15-cu12", "--to", "kept"],
     "rebuild": ["kept"],
     "diff": ["2.15-cu12", "2.15"],
@@ -413,6 +415,7 @@ def test_with_json_every_commands_error_is_data_too(
     monkeypatch.setattr("tfenv.schema.json_schema", fail)
     monkeypatch.setattr("tfenv.facts.releases", fail)
     monkeypatch.setattr("tfenv.snapshot.choosing.parse", fail)
+    monkeypatch.setattr("tfenv.team.start.catalogue", fail)
     assert cli.run([name, "--json", *line(name)[1:]]) == 4
     out, err = capsys.readouterr()
     told = json.loads(out)
