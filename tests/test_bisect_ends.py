@@ -210,6 +210,14 @@ def test_an_index_that_tells_no_times() -> None:
         moments(GOOD, BAD, "2024-01-10T00:00:00Z", "2024-04-01T00:00:00Z", files=pages.__getitem__, tags=TAGS)
 
 
+def test_files_without_a_time_are_not_looked_at_where_others_have_one() -> None:
+    pages = {"a": [*PAGES["a"], file("a-1.2-py3-none-any.whl", None)]}
+    found = moments(
+        GOOD, BAD, "2024-01-10T00:00:00Z", "2024-04-01T00:00:00Z", files=pages.__getitem__, tags=TAGS
+    )
+    assert len(found) == 2
+
+
 def test_versions_between_two() -> None:
     change = Change(name="a", before=Pin(name="a", version="1.0"), after=Pin(name="a", version="1.5"))
     assert versions_between(change, "", files=PAGES.__getitem__, tags=TAGS) == ("1.1",)

@@ -79,6 +79,10 @@ class Locator:
             raise BuildRefused(f"no index has the files any more of {', '.join(gone)}")
         return tuple(self._known[pin] for pin in pins.pins)
 
+    def note(self, pin: Pin, file: Located) -> None:
+        """Somebody has found one."""
+        self._known.setdefault(pin, file)
+
     def _stored(self, pin: Pin) -> Located | None:
         if not pin.file or len(pin.hashes) != 1 or not self.store.has(pin.hashes[0]):
             return None

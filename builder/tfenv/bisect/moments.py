@@ -73,10 +73,14 @@ def versions_between(change: Change, until: str, *, files: Files, tags: Iterable
 
 def _uploads(change: Change, files: Iterable[ProjectFile], tags: frozenset[Tag]) -> Iterable[datetime]:
     first: dict[Version, datetime] = {}
+    untold = ""
     for version, text, uploaded in _versions(change, files, tags):
         if uploaded is None:
-            raise LookupError(f"the index does not tell when it got {change.name} {text}")
-        first[version] = min(uploaded, first.get(version, uploaded))
+            untold = text  # a resolver that is given a date does not look at such files
+        else:
+            first[version] = min(uploaded, first.get(version, uploaded))
+    if untold and not first:
+        raise LookupError(f"the index does not tell when it got {change.name} {untold}")
     return first.values()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tfenv.bisect.locating import best_file
+from tfenv.bisect.locating import Located, best_file
 from tfenv.bisect.model import Endpoint, Pin, PinSet
 from tfenv.errors import UsageError
 from tfenv.index import IndexSettings
@@ -22,13 +22,18 @@ _NEVER = "2999-01-01T00:00:00Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Resolver:
-    """uv, for one Python and platform."""
+    """uv, for one Python and platform.
+
+    Args:
+        note: gets each pin with its file, which need not be looked for again.
+    """
 
     python: str
     platform: str
     index: IndexSettings
     uv: str
     env: Mapping[str, str]
+    note: Callable[[Pin, Located], None] = lambda _pin, _file: None
 
     def resolve(self, end: Endpoint, lines: tuple[str, ...], when: str) -> PinSet:
         """All packages that an end's requirements and these lines ask for, as of a moment (RFC 3339).
@@ -54,7 +59,7 @@ class Resolver:
             env=self.env,
         )
         tags = supported_tags(self.python, self.platform)
-        return PinSet.of(_pin(package, tags) for package in document.get("packages", []))
+        return PinSet.of(self._pin(package, tags) for package in document.get("packages", []))
 
     def pin(self, name: str, version: str, when: str) -> Pin:
         """One package at one version; ``when`` may be empty.
@@ -77,12 +82,13 @@ class Resolver:
                 return Pin(name=name, version=package["version"], hashes=tuple(sha for sha in hashes if sha))
         raise UsageError(f"there is no {name} {version}", remedy="see the index")
 
-
-def _pin(package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Pin:
-    """The pin of a package in a pylock document: of the file that an installer would take."""
-    name, version = package["name"], package["version"]
-    pin = Pin(name=name, version=version, source=not package.get("wheels"))
-    found = best_file(pin, package, tags)
-    if found is None:
-        raise UsageError(f"{name} {version} has no wheel for this Python", remedy="choose another Python")
-    return replace(pin, hashes=(found.sha256,) if found.sha256 else (), file=found.filename)
+    def _pin(self, package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Pin:
+        """The pin of a package in a pylock document: of the file that an installer would take."""
+        name, version = package["name"], package["version"]
+        pin = Pin(name=name, version=version, source=not package.get("wheels"))
+        found = best_file(pin, package, tags)
+        if found is None:
+            raise UsageError(f"{name} {version} has no wheel for this Python", remedy="choose another Python")
+        exact = replace(pin, hashes=(found.sha256,) if found.sha256 else (), file=found.filename)
+        self.note(exact, found)
+        return exact

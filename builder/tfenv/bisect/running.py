@@ -10,15 +10,16 @@ from typing import Any
 from tfenv.bisect import telling
 from tfenv.bisect.changes import Rules, environment_of
 from tfenv.bisect.journal import NAME, Journal, read_question
+from tfenv.bisect.locating import Locator, lines
 from tfenv.bisect.question import Question, question_from_plain
 from tfenv.bisect.result import Result
 from tfenv.bisect.session import Search
 from tfenv.bisect.testing import Tester, Trial
 from tfenv.bisect.venv import Builder, VenvBuilder
-from tfenv.bisect.world import World, host_world
+from tfenv.bisect.world import host_world
+from tfenv.index import discover
 from tfenv.store import Store
-
-MakeWorld = Callable[[Builder, Question, Mapping[str, str]], World]
+from tfenv.uv import uv_binary
 
 
 def find(
@@ -51,7 +52,16 @@ def find(
             )
         else:
             say(f"bisection {folder.name}; after an interruption type the same, or: tfenv bisect --resume")
-        builder = make_builder(question, folder, store, env)
+        locator = Locator(
+            python=question.python,
+            platform=question.platform,
+            index=discover(env),
+            uv=uv_binary(env),
+            env=env,
+            store=store,
+            links=folder / "wheels",
+        )
+        builder = make_builder(question, folder, locator, env)
         tester = Tester(
             journal=journal,
             builder=builder,
@@ -59,7 +69,9 @@ def find(
             rules=Rules({}, environment_of(question.python), question.bad.requirements),
             say=say,
         )
-        world = host_world(builder, python=question.python, platform=question.platform, env=env)
+        world = host_world(
+            builder, python=question.python, platform=question.platform, note=locator.note, env=env
+        )
         search = Search(good=question.good, bad=question.bad, world=world, tester=tester, say=say)
         result = search.find()
         files = telling.write_files(result, folder)
@@ -70,22 +82,8 @@ def find(
         )
 
 
-def make_builder(question: Question, folder: Path, store: Store, env: Mapping[str, str]) -> Builder:
+def make_builder(question: Question, folder: Path, locator: Locator, env: Mapping[str, str]) -> Builder:
     """The way to make environments that was asked for."""
-    from tfenv.bisect.locating import Locator, lines
-    from tfenv.index import discover
-    from tfenv.uv import uv_binary
-
-    settings = discover(env)
-    locator = Locator(
-        python=question.python,
-        platform=question.platform,
-        index=settings,
-        uv=uv_binary(env),
-        env=env,
-        store=store,
-        links=folder / "wheels",
-    )
     if question.where == "image":
         from tfenv.bisect.image import ImageBuilder
 
@@ -95,7 +93,7 @@ def make_builder(question: Question, folder: Path, store: Store, env: Mapping[st
         python=question.interpreter,
         folder=Path(question.folder),
         lines=lambda pins: lines(locator.locate(pins)),
-        index=settings,
-        uv=uv_binary(env),
+        index=locator.index,
+        uv=locator.uv,
         env=env,
     )

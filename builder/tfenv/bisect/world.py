@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from tfenv.bisect.locating import Located
 from tfenv.bisect.model import Change, Endpoint, Pin, PinSet
 from tfenv.bisect.venv import Builder
 from tfenv.errors import NotReadyError
@@ -51,11 +52,17 @@ def host_platform() -> str:
 
 
 def host_world(
-    builder: Builder, *, python: str, platform: str, env: Mapping[str, str] | None = None
+    builder: Builder,
+    *,
+    python: str,
+    platform: str,
+    note: Callable[[Pin, Located], None],
+    env: Mapping[str, str] | None = None,
 ) -> World:
     """The real probes: this host's uv and the user's own indexes.
 
     Args:
+        note: gets each file that was found.
         python: ``3.11``; platform: ``x86_64-manylinux_2_36``.
     """
     from tfenv.bisect import moments as times
@@ -75,6 +82,7 @@ def host_world(
         index=settings,
         uv=uv,
         env=env,
+        note=note,
     )
 
     def opened() -> SimpleIndex:
