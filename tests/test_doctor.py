@@ -78,7 +78,7 @@ def test_blame_stops_at_the_first_broken_layer() -> None:
         "limits": "ok",
         "network": "ok",
     }
-    assert next(layer for layer in told.layers if layer.name == "toolkit").because == "driver comes first"
+    assert next(layer for layer in told.layers if layer.name == "toolkit").because == "first the driver"
 
 
 @pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row["name"])

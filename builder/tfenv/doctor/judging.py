@@ -92,7 +92,7 @@ def _layer(layer: Layer, values: Mapping[str, str], rules: list[Finding], done: 
 def _why(judged: Judged) -> str:
     if judged.state == "absent":
         return f"there is no {judged.title}"
-    return f"{judged.title} comes first"
+    return f"first the {judged.title}"
 
 
 def _seen(layer: Layer, values: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ LAYERS: tuple[Layer, ...] = (
         title="GPU",
         seen=(
             "{gpus_in_words}[[ ({pci_families})]][[, {nvswitches_in_words}]]",
-            "{pci_gpus} NVIDIA GPU(s) on the bus[[: {pci_families}]]",
+            "{bus_in_words}[[: {pci_families}]]",
             "none",
         ),
         proof=(("gpu_here in yes",), ("smi in ok",)),
@@ -49,7 +49,7 @@ LAYERS: tuple[Layer, ...] = (
         name="devices",
         title="device nodes",
         needs=("driver",),
-        seen=("{nodes_gpu} of /dev/nvidia*[[, {uvm_in_words}]]",),
+        seen=("{nodes_in_words}",),
         proof=(("node_ctl in yes",), ("wsl in yes", "dxg in yes")),
     ),
     Layer(
@@ -83,10 +83,7 @@ LAYERS: tuple[Layer, ...] = (
     Layer(
         name="limits",
         title="limits",
-        seen=(
-            "{docker_free_gb} GB of disk for images, {shm_mb} MB of shared memory[[, {memory_gb} "
-            "GB of memory]]",
-        ),
+        seen=("{docker_free_gb} GB of disk for images, {shm_in_words}[[, {memory_gb} GB of memory]]",),
         vital=False,
     ),
     Layer(name="network", title="network", seen=("{network_in_words}",), vital=False),

@@ -28,8 +28,31 @@ def _state(of: Mapping[str, str]) -> dict[str, str]:
         "state_in_words": ", ".join(parts) if of.get("smi") == "ok" else "",
         "nvswitches_in_words": f"NVSwitches: {switches}" if switches not in ("", "0") else "",
         "module_kind": {"yes": "open kernel module", "no": "proprietary kernel module"}.get(open_ or "", ""),
-        "uvm_in_words": "with nvidia-uvm" if of.get("node_uvm") == "yes" else "",
+        "nodes_in_words": _nodes(of),
+        "bus_in_words": _bus(of),
+        "shm_in_words": _shared(of.get("shm_mb", "")),
     }
+
+
+def _nodes(of: Mapping[str, str]) -> str:
+    if of.get("dxg") == "yes":
+        return "/dev/dxg of WSL 2"
+    uvm = ", with nvidia-uvm" if of.get("node_uvm") == "yes" else ""
+    return f"{of['nodes_gpu']} of /dev/nvidia*{uvm}" if of.get("nodes_gpu") else ""
+
+
+def _bus(of: Mapping[str, str]) -> str:
+    if of.get("wsl") == "yes":
+        return "what Windows gives WSL 2"
+    count = of.get("pci_gpus", "0")
+    return f"{count} NVIDIA GPU{'' if count == '1' else 's'} on the bus" if count not in ("", "0") else ""
+
+
+def _shared(megabytes: str) -> str:
+    if not megabytes:
+        return ""
+    size = int(megabytes)
+    return f"{size // 1000} GB of shared memory" if size >= 10_000 else f"{size} MB of shared memory"
 
 
 def _engine(of: Mapping[str, str]) -> dict[str, str]:
