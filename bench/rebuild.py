@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from figures import Figure, ratio, table
+from figures import Figure, middle, ratio, table
 from tfenv.build import Host
 from tfenv.console import Console
 from tfenv.inputs import unlocked
@@ -148,9 +148,7 @@ def main() -> int:
                 print(json.dumps(told, indent=1))
                 return 1
         how = "tfenv rebuild --offline, empty store, no network"
-        figures.append(
-            Figure(name="rebuild", value=min(samples), unit="s", command=how, samples=tuple(samples))
-        )
+        figures.append(middle("rebuild", samples, command=how))
         if given.first:
             seconds, told = first(given.cell, given.work, project)
             print(f"first build: {told['manifest']} in {seconds:.0f} s: {told['seconds']}", flush=True)
