@@ -264,3 +264,56 @@ def test_a_real_library_is_opened_in_a_clean_process() -> None:
     result = loader.open_in_clean_process("libc", "libc.so.6")
     assert "libc" in result["path"]
     assert "missing" in loader.open_in_clean_process("no", "libtfenv-no-such.so.1")
+
+
+def opened_by(
+    monkeypatch: pytest.MonkeyPatch, declared: Declared, folders: list[str], library_path: str
+) -> list[tuple[str, str]]:
+    """File (or soname) and LD_LIBRARY_PATH of what is opened for libcudnn.so.9."""
+    asked: list[tuple[str, str]] = []
+
+    def clean(name: str, soname: str, path: str = "") -> dict[str, Any]:
+        asked.append((soname, path))
+        return found("9.3")
+
+    monkeypatch.setattr(loader, "open_in_clean_process", clean)
+    loader.opener(declared, folders, library_path)("cudnn", "libcudnn.so.9")
+    return asked
+
+
+def test_a_foreign_image_is_looked_at_as_tensorflow_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, own = tmp_path / "wheel", tmp_path / "own"
+    for folder in (wheel, own):
+        folder.mkdir()
+    (wheel / "libcudnn.so.9").write_text("")
+    foreign, soname, folders = Declared(), "libcudnn.so.9", [str(wheel)]
+    file = str(wheel / soname)
+    assert opened_by(monkeypatch, foreign, folders, "") == [(file, "")], "TensorFlow's RUNPATH"
+    assert opened_by(monkeypatch, foreign, [], str(own)) == [(soname, str(own))]
+    assert opened_by(monkeypatch, foreign, folders, str(own)) == [(file, str(own))]
+    (own / soname).write_text("")
+    assert opened_by(monkeypatch, foreign, folders, str(own)) == [(soname, str(own))]
+    assert opened_by(monkeypatch, OURS, folders, str(own)) == [(soname, "")], "ours need no variable"
+
+
+def test_what_a_build_that_names_no_cuda_was_compiled_for(tmp_path: Path) -> None:
+    told = {"cuda_version": "12.2", "cudnn_version": "8"}
+    assert libraries.compiled_for(told, []) == told
+    info = tmp_path / "tensorflow-2.22.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Name: tensorflow\n"
+        "Requires-Dist: nvidia-cuda-runtime-cu12<13.0,>=12.5.82; extra == 'and-cuda'\n"
+        "Requires-Dist: nvidia-cudnn-cu12<10.0,>=9.3.0.75; extra == 'and-cuda'\n"
+    )
+    dists = distributions.installed([str(tmp_path)])
+    assert libraries.compiled_for({"is_cuda_build": True}, dists) == {
+        "is_cuda_build": True,
+        "cuda_version": "12.5",
+        "cudnn_version": "9.3",
+    }
+    assert libraries.compiled_for({}, []) == {}
+    sonames = [library.soname for library in libraries.by_build(libraries.compiled_for({}, dists))]
+    assert "libcudart.so.12" in sonames and "libcudnn.so.9" in sonames
