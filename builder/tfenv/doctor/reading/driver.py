@@ -17,15 +17,14 @@ _LOG = {
     r"|Loading of (?:unsigned module|module with unavailable key) is rejected",
     "log_needs_open": r"NVRM:[^\n]*(?:requires use of the NVIDIA open kernel modules"
     r"|open kernel modules?[^\n]*required)",
-    "log_unsupported": r"NVRM:[^\n]*(?:is not supported by (?:the )?(?:NVIDIA )?[\d.]+|not supported by open"
-    r"|installed in this system (?:is|are) supported through)",
+    "log_unsupported": r"NVRM:[^\n]*(?:not supported by (?:the|open|NVIDIA)\b|supported through the NVIDIA"
+    r"|\d\.xx Legacy drivers)",
     "log_init_failed": r"NVRM:[^\n]*(?:RmInitAdapter failed|rm_init_adapter failed)",
     "log_fallen": r"NVRM:[^\n]*fallen off the bus",
     "log_bar": r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid"
     r"|can't assign mem[^\n]*10de",
-    "log_gsp": r"NVRM:[^\n]*GSP (?:RM heartbeat timed out|firmware[^\n]*(?:failed|not found|missing))",
-    "log_api_mismatch": r"NVRM: API mismatch",
-    "log_nouveau_holds": r"NVRM:[^\n]*(?:nouveau|rivafb|nvidiafb|rivatv)[^\n]*(?:loaded|obtained|conflicts)",
+    "log_gsp": r"NVRM:[^\n]*(?:WPR2 already up|GSP RM heartbeat timed out"
+    r"|GSP firmware[^\n]*(?:failed|not found|missing))",
     "log_power": r"NVRM: GPU[^\n]*(?:power cable|requires? (?:additional )?power)"
     r"|GPU does not have the necessary power",
 }
@@ -67,7 +66,7 @@ def read(of: Evidence) -> dict[str, str]:
         "xid_worst": _worst([int(number) for _, number in xids]),
         "xid_places": listed(list(dict.fromkeys(place for place, _ in xids))),
         **{name: yes(re.search(pattern, log, re.IGNORECASE)) for name, pattern in _LOG.items()},
-        "legacy_branch": find(r"NVRM:[^\n]*legacy (?:branch of )?(?:drivers?\.?[^\n]*?)?(\d{3})\.", log),
+        "legacy_branch": find(r"NVIDIA (\d{3})\.\w+ Legacy", log),
     }
 
 

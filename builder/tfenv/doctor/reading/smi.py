@@ -20,9 +20,18 @@ _SAYS = {
     "no-library": r"couldn't find libnvidia-ml|NVML Shared Library Not Found"
     r"|libnvidia-ml\.so[^\n]*cannot open",
     "permission": r"Insufficient Permissions|Permission denied",
+    "no-rights": r"Failed to initialize NVML: Unknown Error",
     "lost": r"GPU is lost|Unable to determine the device handle|Unknown Error",
     "blocked": r"GPU access blocked by the operating system",
 }
+
+
+#: Where nvidia-smi tells why clocks are low; the name has changed with driver 535.
+_SLOWED = tuple(
+    f"clocks_{kind}_reasons/clocks_{kind}_reason_hw_{why}"
+    for kind in ("event", "throttle")
+    for why in ("thermal_slowdown", "power_brake_slowdown")
+)
 
 
 def read(of: Evidence) -> dict[str, str]:
@@ -115,13 +124,9 @@ def _of_xml(root: ElementTree.Element) -> dict[str, str]:
         if f is not None and t and f < t * 0.1
     ]
     hot = [
-        f"GPU {n}"
-        for n, gpu in enumerate(gpus)
-        if any(
-            _text(gpu, f"{block}/{block}_hw_{why}") == "Active"
-            for block in ("clocks_event_reasons", "clocks_throttle_reasons")
-            for why in ("thermal_slowdown", "power_brake_slowdown")
-        )
+        f"GPU {number}"
+        for number, gpu in enumerate(gpus)
+        if any(_text(gpu, path) == "Active" for path in _SLOWED)
     ]
     return {
         "smi_driver": _text(root, "driver_version"),
@@ -151,6 +156,7 @@ def _of_xml(root: ElementTree.Element) -> dict[str, str]:
             counts(
                 "ecc_errors/volatile/dram_uncorrectable",
                 "ecc_errors/volatile/sram_uncorrectable",
+                "ecc_errors/volatile/double_bit/total",
                 "ecc_errors/volatile/sram_uncorrectable_parity",
                 "ecc_errors/volatile/sram_uncorrectable_secded",
             )
