@@ -46,6 +46,7 @@ def command(name: str) -> click.Command:
 
 # What other commands cannot do without.
 ARGUMENTS = {
+    "bisect": ["2.15-cu12", "--good", "2024-03-01", "--bad", "today", "--", "true"],
     "new": ["vision", "--from", "2.15-cu12", "--apt", "libgl1"],
     "export": ["2.15-cu12", "--format", "pip"],
     "archive": ["2.15-cu12", "--to", "kept"],

@@ -76,7 +76,8 @@ class Journal:
 
     def __enter__(self) -> Journal:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            # The question and the logs are the user's own business.
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self.folder / NAME).open("a+b")
             _claim(self._file, self.folder)
             self._read()
