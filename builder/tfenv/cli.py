@@ -34,6 +34,7 @@ COMMANDS = {
     "facts": "Read, check and show what TensorFlow's own wheels say of themselves.",
     "outdated": "Say what has changed in the world since cells were locked.",
     "page": "Write the matrix page: what runs on which GPU and driver.",
+    "troubleshooting": "Write the troubleshooting pages from the rules of tfenv explain.",
     "diff": "Say how two cells, images, archives or snapshots differ, what matters first.",
     "history": "Show what the names of images meant, when and why.",
     "rollback": "Take an alias back to the last verified image that it meant.",
