@@ -122,11 +122,12 @@ def _record(evidence: Evidence, record: Path, console: Console) -> None:
 
 
 def _matrix(console: Console) -> Matrix | None:
+    from tfenv.doctor.reading_only import matrix_of
     from tfenv.errors import UsageError
     from tfenv.workspace import here_or_checkout
 
     try:
-        return here_or_checkout(console.note).matrix
+        return matrix_of(here_or_checkout(console.note))
     except UsageError as error:
         console.note(f"no cells are judged: {error.message}")
         return None
