@@ -282,3 +282,22 @@ def test_orphans_are_told_and_environments_are_none(here: Place, capsys: pytest.
     path.write_text(path.read_text().partition("environments:")[0])
     assert cli.run(["render", "--check"]) == 1
     assert "images/vision" in capsys.readouterr().err
+
+
+def test_what_an_environment_needs_is_not_garbage(
+    here: Place, inputs: TeamInputs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = pipeline.make(here.workspace, inputs, here.host).built
+    stray = here.store.path(small.put(here.store, b"nobody's"))
+    assert cli.run(["gc"]) == 0
+    assert not stray.exists() and built.archive.exists()
+    assert all(here.store.path(wheel.sha256).exists() for wheel in inputs.own.wheels)
+    assert all(here.store.path(package.sha256).exists() for package in inputs.own.debian)
+
+
+def test_a_build_by_hand_is_staged_with_the_row(
+    here: Place, inputs: TeamInputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["build", "vision", "--stage", str(tmp_path / "hand")]) == 0
+    assert f"row=oci-layout://{tmp_path}/hand/row@sha256:" in capsys.readouterr().out
+    assert (tmp_path / "hand/row/index.json").is_file()

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from tfenv_verify.checks import hygiene
+from tfenv_verify.context import Context
+from tfenv_verify.declared import Declared
 from tfenv_verify.protocol import Report
 
 
@@ -28,6 +30,17 @@ def test_a_compiler_is_found(report: Report) -> None:
     assert report.findings == []
     hygiene.compilers(lambda name: "/usr/bin/gcc" if name == "gcc" else None, report.error)
     assert "/usr/bin/gcc" in message(report)
+
+
+@pytest.mark.parametrize(("keep", "told"), [((), True), (("**",), False), (("tensorflow/include/**",), True)])
+def test_only_an_image_to_develop_in_may_have_a_compiler(
+    monkeypatch: pytest.MonkeyPatch, report: Report, keep: tuple[str, ...], told: bool
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(hygiene, "site_folders", list)
+    monkeypatch.setattr(hygiene, "_existing", lambda path: [])
+    hygiene.check(Context(declared=Declared(cell="x", keep=keep)), report)
+    assert any("a compiler is in the image" in found["message"] for found in report.findings) is told
 
 
 def test_lists_of_apt_are_found(tmp_path: Path, report: Report) -> None:

@@ -70,8 +70,14 @@ def _stage(workspace: Workspace, host: Host, folder: Path, as_json: bool) -> Act
     def action(cell: Cell) -> int:
         from tfenv import pipeline
         from tfenv.build import stage_for_hand
+        from tfenv.team import flow
+        from tfenv.team.inputs import TeamInputs
 
-        argv = stage_for_hand(pipeline.committed(workspace, cell), host, folder)
+        inputs = pipeline.committed(workspace, cell)
+        if isinstance(inputs, TeamInputs):
+            argv = flow.stage_for_hand(inputs, host, folder)
+        else:
+            argv = stage_for_hand(inputs, host, folder)
         emit({"cell": cell.name, "argv": argv}, as_json=as_json, text=shlex.join(argv))
         return 0
 

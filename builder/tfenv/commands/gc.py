@@ -25,6 +25,7 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
     from tfenv.errors import MatrixError
     from tfenv.inputs import Inputs
     from tfenv.store import default_store
+    from tfenv.team import flow
     from tfenv.workspace import here
 
     workspace, store = here(), default_store(os.environ)
@@ -41,6 +42,12 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
             if lock := workspace.find_lock(cell):
                 keep |= {package.sha256 for package in lock.debian} | {w.sha256 for w in lock.wheels}
                 record = store.read_record(Inputs(cell, lock, True, render.render(cell, lock)).hash)
+                if record and isinstance(record.get("archive"), str):
+                    keep.add(record["archive"])
+        for own in workspace.matrix.environments:
+            if inputs := flow.uncommitted(workspace, own):
+                keep |= {p.sha256 for p in inputs.own.debian} | {w.sha256 for w in inputs.own.wheels}
+                record = store.read_record(inputs.hash)
                 if record and isinstance(record.get("archive"), str):
                     keep.add(record["archive"])
         keep |= workspace.memo_keys()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv import digest
@@ -151,26 +153,35 @@ def committed(workspace: Workspace, cell: Environment, below: Inputs) -> TeamInp
 
     if team_lock(workspace, cell) is not None:
         require_current(workspace, cell)
-    made = files(workspace, cell)
-    raise_drift({cell.name: drift(workspace.folder(cell), made)})
-    team, lock = team_lock(workspace, cell), whole_lock(workspace, cell)
-    if team is None or lock is None:  # removed meanwhile
+    raise_drift({cell.name: drift(workspace.folder(cell), files(workspace, cell))})
+    made = uncommitted(workspace, cell)
+    if made is None:  # removed meanwhile
         raise TfenvError(f"the lock of {cell.name} is gone", remedy=f"type: tfenv lock {cell.name}")
+    return replace(made, below=below)
+
+
+def uncommitted(workspace: Workspace, cell: Environment) -> TeamInputs | None:
+    """What the locks give, whether or not that is what is committed; None where one is missing."""
+    from tfenv.render import render as render_row
+
+    team, row = team_lock(workspace, cell), workspace.find_lock(cell.start)
+    if team is None or row is None:
+        return None
+    lock = whole(cell, row, team)
     return TeamInputs(
         cell=cell,
         lock=lock,
         locked=lock.complete,
-        files=made,
+        files=render(cell, row, team, lock),
         team=team,
-        row=below.lock,
-        below=below,
+        row=row,
+        below=Inputs(cell.start, row, row.complete, render_row(cell.start, row)),
     )
 
 
 def build_on_row(inputs: TeamInputs, host: Host, *, no_cache: bool, archive_only: bool) -> Built:
     """The archive of an environment; its row's image is built first where it never was."""
     from tfenv import build
-    from tfenv.container import connect
 
     if not no_cache and (found := build.find(inputs, host.store)):
         return found
@@ -181,7 +192,27 @@ def build_on_row(inputs: TeamInputs, host: Host, *, no_cache: bool, archive_only
             f"{inputs.below.cell.name} is {row.digest.manifest} here, recorded is {expected}: "
             "another builder's compressor; the content is that of the same inputs"
         )
-    with connect(host.env) as containers:
-        there = containers.inspect(row.digest.manifest) is not None
-    with layout.unpacked(row.archive, host.store, layers=not there) as context:
+    # The lock keeps `tfenv gc`, and the build of another environment, off the row's layout.
+    with (
+        host.store.lock(),
+        layout.unpacked(row.archive, host.store, layers=not _in_engine(row, host)) as context,
+    ):
         return build.build(on(inputs, row, context), host, no_cache=no_cache, archive_only=archive_only)
+
+
+def stage_for_hand(inputs: TeamInputs, host: Host, root: Path) -> list[str]:
+    """Stage a build in the new folder ``root``, the row's image in it; the command line that builds it."""
+    from tfenv import build, oci
+
+    row = row_of(inputs, host)
+    folder = root.absolute() / "row"
+    argv = build.stage_for_hand(on(inputs, row, f"oci-layout://{folder}@{row.digest.manifest}"), host, root)
+    layout.write(row.archive, oci.describe(row.archive), folder, layers=not _in_engine(row, host))
+    return argv
+
+
+def _in_engine(row: Built, host: Host) -> bool:
+    from tfenv.container import connect
+
+    with connect(host.env) as containers:
+        return containers.inspect(row.digest.manifest) is not None
