@@ -14,7 +14,8 @@ from tfenv.commands._common import emit, json_option
 if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.doctor.evidence import Evidence
-    from tfenv.model import Cell, Matrix
+    from tfenv.doctor.judging import Verdict
+    from tfenv.model import Matrix
 
 
 @click.command("doctor")
@@ -69,8 +70,14 @@ def command(
     evidence = _evidence(replay, try_gpus=try_gpus, offline=offline)
     if record:
         _record(evidence, record, console)
-    matrix = _matrix(console)
-    return _tell(evidence, _cell(cell, matrix), matrix, as_json=as_json)
+    from tfenv.doctor.judging import judge
+    from tfenv.doctor.reading import values
+
+    seen = values(evidence)
+    verdict = judge(seen)
+    if cell:
+        return _tell_cell(cell, seen, verdict, evidence.recorded, console, as_json=as_json)
+    return _tell(seen, verdict, evidence.recorded, console, as_json=as_json)
 
 
 def _check(
@@ -133,46 +140,38 @@ def _matrix(console: Console) -> Matrix | None:
         return None
 
 
-def _cell(name: str | None, matrix: Matrix | None) -> Cell | None:
-    if name is None:
-        return None
-    from tfenv.cells import resolve
-    from tfenv.errors import UsageError
-
-    if matrix is None:
-        raise UsageError(
-            f"{name} cannot be judged without a matrix.yaml", remedy="change to a folder that has one"
-        )
-    return resolve(matrix, name)
-
-
-def _tell(evidence: Evidence, cell: Cell | None, matrix: Matrix | None, *, as_json: bool) -> int:
-    from tfenv.compat.table import known
-    from tfenv.doctor.judging import judge
-    from tfenv.doctor.reading import values
-    from tfenv.doctor.rows import Rows, day, rows
-
-    seen = values(evidence)
-    verdict = judge(seen)
-    world = known(day(evidence.recorded))
-    if cell:
-        return _tell_cell(cell, seen, verdict, world, as_json=as_json)
-    found = rows(seen, matrix, world) if matrix else Rows()
+def _tell(seen: dict[str, str], verdict: Verdict, recorded: str, console: Console, *, as_json: bool) -> int:
     from dataclasses import asdict
 
+    from tfenv.doctor.rows import Rows, day, question, rows
     from tfenv.doctor.telling import text
 
+    found = Rows()
+    # Without a GPU there is nothing to ask, and the matrix takes its time to be read.
+    if question(seen)[0] and (matrix := _matrix(console)):
+        from tfenv.compat.table import known
+
+        found = rows(seen, matrix, known(day(recorded)))
     data: dict[str, Any] = {**verdict.as_dict(), "code": verdict.code, "values": seen, "rows": asdict(found)}
     emit(data, as_json=as_json, text=text(verdict, found, why_no_rows=_why_no_rows(seen), fancy=_fancy()))
     return verdict.code
 
 
-def _tell_cell(cell: Cell, seen: dict[str, str], verdict: Any, world: Any, *, as_json: bool) -> int:
+def _tell_cell(
+    name: str, seen: dict[str, str], verdict: Verdict, recorded: str, console: Console, *, as_json: bool
+) -> int:
+    from tfenv.cells import resolve
     from tfenv.commands._common import worst
-    from tfenv.doctor.rows import judged
+    from tfenv.compat.table import known
+    from tfenv.doctor.rows import day, judged
     from tfenv.doctor.telling import of_cell
+    from tfenv.errors import UsageError
 
-    of = judged(cell, seen, world)
+    if (matrix := _matrix(console)) is None:
+        remedy = "change to a folder that has one"
+        raise UsageError(f"{name} cannot be judged without a matrix.yaml", remedy=remedy)
+    cell = resolve(matrix, name)
+    of = judged(cell, seen, known(day(recorded)))
     data = {
         **verdict.as_dict(),
         "code": verdict.code,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 #: Seconds that a server gets.
-PATIENCE = 1.2
+PATIENCE = 1.0
 _CA = (
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -94,7 +94,7 @@ def ask(
     threads = [threading.Thread(target=work, args=pair, daemon=True) for pair in questions.items()]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + patience + 0.3
+    end = time.monotonic() + patience + 0.1
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     said = {}
