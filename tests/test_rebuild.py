@@ -71,7 +71,6 @@ def test_identical(here: Place, kept: Path, tell: Tell) -> None:
     assert told["levels"] == dict.fromkeys(("files", "layers", "configuration", "manifest"), True)
     assert here.leftovers() == []
     assert state(kept) == before
-    assert data(tell("build", small.CELL, "--json"))["reused"]  # the store has it again
 
 
 def test_it_is_built_from_what_the_bundle_holds(here: Place, kept: Path, tell: Tell) -> None:
@@ -434,9 +433,53 @@ def test_a_kill_while_it_builds_leaves_the_bundle_alone(here: Place, kept: Path)
     assert here.leftovers() == []
 
 
-def test_the_record_is_that_of_the_rebuild(here: Place, kept: Path, tell: Tell) -> None:
+def test_the_store_has_the_cells_build_again(here: Place, kept: Path, tell: Tell) -> None:
+    small.fill(here.store, here.lock)
+    assert tell("build", small.CELL, "--record")[0] == 0
+    shutil.rmtree(here.store.root)
     told = data(tell("rebuild", str(kept), "--json"))
     record = here.store.read_record(here.inputs.hash)
     assert record is not None and digest.from_json(record).manifest == told["manifest"]
     archive = here.store.path(record["archive"])
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == record["archive"]
+    assert data(tell("build", small.CELL, "--json"))["reused"]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_bundle_that_lies_is_not_taken_for_a_build_of_the_cell(
+    here: Place, kept: Path, tell: Tell, recorded: bool
+) -> None:
+    """It says that it is of the cell's own inputs, and gives just the image that it says."""
+    if recorded:
+        small.fill(here.store, here.lock)
+        assert tell("build", small.CELL, "--record")[0] == 0
+        shutil.rmtree(here.store.root)
+        rebuilt_as(here, file("etc/evil"))
+        shutil.rmtree(kept)
+        recipe = here.workspace.folder(here.cell) / digest.FILE_NAME
+        committed = recipe.read_bytes()
+        recipe.unlink()
+        small.fill(here.store, here.lock)
+        assert tell("archive", small.CELL, "--to", str(kept))[0] == 0
+        recipe.write_bytes(committed)
+        shutil.rmtree(here.store.root)
+    assert data(tell("rebuild", str(kept), "--json"))["outcome"] == "identical"
+    assert here.store.read_record(here.inputs.hash) is None
+
+
+def test_outside_of_any_repository(
+    here: Place, kept: Path, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert tell("rebuild", str(kept), "--offline")[0] == 0
+
+
+def test_a_bundle_without_a_dockerfile(kept: Path, tell: Tell) -> None:
+    rename(kept, "context/Dockerfile", "context/Other")
+    code, _, err = tell("rebuild", str(kept), "--offline")
+    assert code == 1 and "holds no Dockerfile" in err
+    edit_file(Layout(kept), "context/Other", b"FROM \xff\n")
+    rename(kept, "context/Other", "context/Dockerfile")
+    code, _, err = tell("rebuild", str(kept), "--offline")
+    assert code == 1 and "beyond the bundle" in err

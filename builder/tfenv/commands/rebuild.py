@@ -14,6 +14,7 @@ from tfenv.errors import UsageError
 
 if TYPE_CHECKING:
     from tfenv.build import Host
+    from tfenv.digest import Digest
     from tfenv.snapshot.rebuild import Rebuilt
     from tfenv.snapshot.vanished import Vanished
 
@@ -67,7 +68,7 @@ def command(snapshot: str, offline: bool, to: Path | None, load: bool, as_json: 
         why = "exists" if to.exists() else "would lie in a folder that is not there"
         raise UsageError(f"{to} {why}", remedy="name a file that does not exist yet, in a folder that does")
     try:
-        made = rebuild(layout, blob, host, offline=offline)
+        made = rebuild(layout, blob, host, offline=offline, recorded=_recorded)
     except Vanished as error:
         if not as_json:
             raise
@@ -80,6 +81,18 @@ def command(snapshot: str, offline: bool, to: Path | None, load: bool, as_json: 
         _load(made, host)
     emit(_told(made), as_json=as_json, text=_words(made))
     return made.comparison.exit_code
+
+
+def _recorded(cell: str) -> Digest | None:
+    """What this folder's repository says that the cell gives; None where it is no repository."""
+    from tfenv import digest
+    from tfenv.errors import MatrixError
+    from tfenv.workspace import here
+
+    try:
+        return digest.read(here().images / cell)
+    except MatrixError:
+        return None
 
 
 def _lost(error: Vanished) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +62,20 @@ def open_snapshot(layout: Layout, blob: Blob) -> tuple[Manifest, Snapshot]:
     return manifest, snapshot
 
 
-def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) -> Rebuilt:
+def rebuild(
+    layout: Layout,
+    blob: Blob,
+    host: Host,
+    *,
+    offline: bool = False,
+    recorded: Callable[[str], digest.Digest | None] = lambda _cell: None,
+) -> Rebuilt:
     """Build a snapshot without any cache, and compare.
 
     Args:
         offline: use no network at all, only the bundle and the store.
+        recorded: what the user's own repository says that a cell gives. Only a rebuild that gives it is
+            taken for a build of that cell: what a bundle says of itself may be a lie.
 
     Raises:
         Vanished: inputs are not to be had. NotComparable: another platform, or a newer format.
@@ -86,8 +95,9 @@ def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) ->
     _check_disk(manifest, snapshot, engine, host)
     with host.store.lock(), _place(host, blob) as root:
         restored = restore(layout, manifest, snapshot, lock, host, root, offline=offline)
-        text = restored.staged.dockerfile.read_text("utf-8") if restored.staged.dockerfile.is_file() else ""
-        guard.require_closed(text, {context.name for context in snapshot.contexts} | {*restored.staged.named})
+        guard.require_closed(
+            _dockerfile(restored), {context.name for context in snapshot.contexts} | {*restored.staged.named}
+        )
         ready = time.monotonic()
         described, log = _build(snapshot, restored, engine, host, root)
         built = time.monotonic()
@@ -95,8 +105,7 @@ def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) ->
         archive = host.store.adopt(described.path)
         described = oci.describe(archive)
         comparison = comparing.compare(_before(layout, manifest, snapshot), image_of(described, builder.name))
-        if comparison.exit_code == 0:
-            _record(snapshot, described, builder, archive, host)
+        _record(snapshot, described, builder, archive, host, recorded(snapshot.cell))
     return Rebuilt(
         snapshot=snapshot,
         comparison=comparison,
@@ -111,6 +120,15 @@ def rebuild(layout: Layout, blob: Blob, host: Host, *, offline: bool = False) ->
         },
         log=log,
     )
+
+
+def _dockerfile(restored: Restored) -> str:
+    try:
+        return restored.staged.dockerfile.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        raise IntegrityError(
+            "the bundle holds no Dockerfile", remedy="restore it from another copy"
+        ) from None
 
 
 def _lock(layout: Layout, manifest: Manifest) -> Lock | None:
@@ -224,9 +242,14 @@ def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> comparing
 
 
 def _record(
-    snapshot: Snapshot, described: oci.Archive, builder: format.Builder, archive: Path, host: Host
+    snapshot: Snapshot,
+    described: oci.Archive,
+    builder: format.Builder,
+    archive: Path,
+    host: Host,
+    recorded: digest.Digest | None,
 ) -> None:
-    """Tell the store that it has this build again, so that `tfenv build` need not make it."""
+    """Tell the store that it has the cell's build again, so that `tfenv build` need not make it."""
     made = digest.Digest(
         inputs=snapshot.inputs,
         lock=snapshot.lock,
@@ -236,6 +259,8 @@ def _record(
         layer_bytes=tuple(layer.size for layer in described.layers),
         builder=builder.name,
     )
+    if digest.compare(made, recorded) not in ("identical", "same content"):
+        return
     record = json.loads(digest.dump(made)) | {
         "archive": archive.name,
         "archive_bytes": archive.stat().st_size,
