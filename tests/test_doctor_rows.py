@@ -245,3 +245,14 @@ def test_what_came_of_a_question(raised: str, status: int, word: str) -> None:
 
     got, said = _answer(Session(), "https://secret.example.org/")
     assert got == word and "secret" not in said
+
+
+def test_chips_on_the_bus_are_known_by_compute_capability() -> None:
+    from tfenv import factfiles, gpus
+
+    rows_ = factfiles.read("pci")["rows"]
+    bounds = [(int(row["from"], 16), int(row["to"], 16)) for row in rows_]
+    assert bounds == sorted(bounds) and all(low <= high for low, high in bounds)
+    assert all(one[1] < other[0] for one, other in zip(bounds, bounds[1:], strict=False))
+    # Kepler's first chips are older than all that TensorFlow's wheels have code for.
+    assert {row["capability"] for row in rows_ if not gpus.of_capability(row["capability"])} == {"3.0"}

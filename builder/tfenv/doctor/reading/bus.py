@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from tfenv import factfiles
 from tfenv.doctor.evidence import Evidence
 
 from .words import listed, yes
@@ -68,12 +66,7 @@ def _family(device: str) -> dict[str, Any]:
         number = int(device, 16)
     except ValueError:
         return {}
-    for row in _table()["rows"]:
+    for row in factfiles.read("pci")["rows"]:
         if int(row["from"], 16) <= number <= int(row["to"], 16):
             return dict(row)
     return {}
-
-
-@cache
-def _table() -> Any:
-    return json.loads((Path(__file__).parent / "pci.json").read_text(encoding="utf-8"))
