@@ -69,4 +69,5 @@ def test_a_container_that_is_killed_is_named(
     said = [finding.message for check in report.checks for finding in check.findings]
     assert report.verdict == "fail"
     assert any("worker 1 (worker-1:29400) went away" in one or "worker 1: " in one for one in said), said
+    assert report.seconds < 90, "TensorFlow itself would wait for ever"
     assert leftovers(containers) == []

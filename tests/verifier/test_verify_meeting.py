@@ -97,6 +97,27 @@ def test_one_that_goes_away_or_says_nothing_is_lost() -> None:
     line.close()
 
 
+def test_what_was_heard_is_still_to_be_received() -> None:
+    line, other = pair()
+    assert line.heard() is None
+    other.sendall(b'{"a": 1}\n{"b"')
+    assert line.heard() == line.heard() == line.receive(5) == {"a": 1}
+    assert line.heard() is None
+    other.sendall(b": 2}\n")
+    other.close()
+    assert line.heard() == line.receive(5) == {"b": 2}
+    with pytest.raises(LostError, match="went away"):
+        line.heard()
+
+
+def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting, "LINE_MAX", 1000)
+    line, other = pair()
+    other.sendall(b"x" * 2000)
+    with pytest.raises(LostError, match="more than 1000 bytes"):
+        line.receive(5)
+
+
 def test_an_address_that_another_has_is_said() -> None:
     where = cluster()
     with socket.socket() as taken:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -201,10 +202,12 @@ class Cluster:
         self.reports = [Report(), Report()]
         monkeypatch.setattr(multi_worker, "run_part", self.part)
 
-    def part(self, context: Context, name: str, task: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def part(
+        self, context: Context, name: str, task: dict[str, Any], seconds: float, stop: Callable[[], str]
+    ) -> dict[str, Any]:
         self.asked.append((context.worker, task["implementation"], seconds))
         answer = self.answers.get((context.worker, task["implementation"]), right())
-        return dict(answer() if callable(answer) else answer)
+        return dict(answer(stop) if callable(answer) else answer)
 
     def run(self, declared: Declared | None = None) -> tuple[Report, Report]:
         contexts = [
@@ -305,3 +308,50 @@ def test_an_address_that_is_taken_is_a_finding(monkeypatch: pytest.MonkeyPatch) 
         taken.listen()
         multi_worker.check(Context(gpu=gpu(2), cluster=where), report)
     assert "cannot listen" in report.findings[0]["message"] and "free ports" in report.findings[0]["remedy"]
+
+
+def until_stopped(stop: Callable[[], str]) -> dict[str, Any]:
+    """As a part that waits for another for ever."""
+    for _ in range(2000):
+        why = stop()
+        if why:
+            return {"failed": f"was ended after 1 s: {why}", "stopped": True, "tail": "waits"}
+        threading.Event().wait(0.01)
+    raise AssertionError("nobody said why")
+
+
+@pytest.mark.parametrize(("dies", "waits"), [(0, 1), (1, 0)])
+def test_who_waits_for_one_that_failed_is_ended(
+    monkeypatch: pytest.MonkeyPatch, dies: int, waits: int
+) -> None:
+    monkeypatch.setattr(multi_worker, "GRACE_SECONDS", 0.0)
+    both = Cluster(monkeypatch, count=1)
+    both.answers[dies, RING], both.answers[waits, RING] = BROKE, until_stopped
+    first, second = both.run()
+    assert first.findings == second.findings and first.status == "fail"
+    where = both.where
+    assert first.findings[0]["message"] == (
+        f"RING: worker {dies} ({where[dies]}) {BROKE['failed']}; worker {waits} ({where[waits]}) "
+        f"was ended after 1 s: worker {dies} ({where[dies]}) had failed"
+    )
+
+
+def test_one_that_has_another_to_wait_for_gets_some_seconds() -> None:
+    now = [0.0]
+
+    class Gone:
+        def heard(self) -> dict[str, Any]:
+            raise meeting.LostError("went away")
+
+    class Quiet:
+        def heard(self) -> dict[str, Any] | None:
+            return right() if now[0] else None
+
+    watch = multi_worker.Watch({1: Gone()}, WHERE, lambda: now[0])  # type: ignore[dict-item]
+    assert watch() == ""
+    now[0] = multi_worker.GRACE_SECONDS
+    assert watch() == "worker 1 (b:29400) went away"
+    quiet = multi_worker.Watch({1: Quiet()}, WHERE, lambda: 1e9)  # type: ignore[dict-item]
+    assert quiet() == quiet() == ""
+    now[0] = 0.0
+    assert quiet() == "", "one that is done is not waited for"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tfenv_verify.parts import answer_of
 from tfenv_verify.runner import Ended, judge, run_child, signal_name
 
 VERIFIER = Path(__file__).resolve().parents[2] / "verifier"
@@ -213,3 +214,26 @@ def test_no_file_descriptor_is_left_open() -> None:
 def test_signals_without_a_name() -> None:
     assert signal_name(11) == "SIGSEGV"
     assert signal_name(1000) == "signal 1000"
+
+
+def test_a_child_is_stopped_when_there_is_a_reason() -> None:
+    asked: list[int] = []
+
+    def stop() -> str:
+        asked.append(1)
+        return "another has failed" if len(asked) > 1 else ""
+
+    def run(code: str, timeout: float = 60.0) -> Ended:
+        command = [sys.executable, "-B", "-c", PRELUDE + code]
+        return run_child(command, timeout, forward=lambda chunk: None, stop=stop)
+
+    ended = run("import time; time.sleep(600)")
+    assert (ended.stopped, ended.timed_out, ended.returncode) == ("another has failed", False, -9)
+    assert answer_of(ended)["failed"].endswith(" s: another has failed")
+    asked.clear()
+    assert run("pass").stopped == ""
+    asked.clear()
+    hung = run_child(
+        [sys.executable, "-c", "import time; time.sleep(600)"], 0.6, forward=lambda _: None, stop=lambda: ""
+    )
+    assert hung.timed_out and hung.stopped == ""

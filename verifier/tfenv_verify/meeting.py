@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import time
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 LINE_MAX = 4 << 20  # bytes
 _AGAIN_SECONDS = 0.5
+_CHUNK = 1 << 16
 
 
 class LostError(Exception):
@@ -25,7 +27,7 @@ class Line:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._reading = connection.makefile("rb")
+        self._come = b""  # and not yet taken
 
     def send(self, said: Mapping[str, Any]) -> None:
         """Say something.
@@ -44,27 +46,53 @@ class Line:
         Raises:
             LostError: it says nothing in time, nothing any more, or nothing that can be read.
         """
-        self._connection.settimeout(max(0.1, seconds))
+        until = time.monotonic() + seconds
+        while b"\n" not in self._come:
+            if not self._more(max(0.1, until - time.monotonic())):
+                raise LostError(f"said nothing for {seconds:.0f} s")
+        line, _, self._come = self._come.partition(b"\n")
+        return _read(line)
+
+    def heard(self) -> dict[str, Any] | None:
+        """What the other one has said already, and is still to be received; None for nothing yet.
+
+        Raises:
+            LostError: it is gone.
+        """
+        while b"\n" not in self._come and self._more(0.0):
+            pass
+        line, end, _ = self._come.partition(b"\n")
+        return _read(line) if end else None
+
+    def _more(self, seconds: float) -> bool:
+        """Take what comes within so many seconds; False if nothing does."""
+        ready, _, _ = select.select([self._connection], [], [], seconds)
+        if not ready:
+            return False
         try:
-            line = self._reading.readline(LINE_MAX)
-        except socket.timeout:
-            raise LostError(f"said nothing for {seconds:.0f} s") from None
+            chunk = self._connection.recv(_CHUNK)
         except OSError as error:
             raise LostError(f"went away: {error}") from error
-        if not line:
+        if not chunk:
             raise LostError("went away: its process or its container has ended")
-        try:
-            said = json.loads(line.decode("utf-8"))
-        except ValueError:
-            said = None
-        if not isinstance(said, dict):
-            raise LostError(f"said something that is not understood: {line[:100]!r}")
-        return said
+        self._come += chunk
+        if len(self._come) > LINE_MAX:
+            raise LostError(f"said more than {LINE_MAX} bytes at once")
+        return True
 
     def close(self) -> None:
         """End the connection."""
-        self._reading.close()
         self._connection.close()
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(line.decode("utf-8"))
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise LostError(f"said something that is not understood: {line[:100]!r}")
+    return said
 
 
 def split(address: str) -> tuple[str, int]:

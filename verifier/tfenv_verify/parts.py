@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Callable
 
 from .context import Context
 from .runner import Ended, run_child, signal_name, suite_command
 
 
-def run_part(context: Context, name: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+def run_part(
+    context: Context,
+    name: str,
+    arguments: dict[str, Any],
+    seconds: float,
+    stop: Callable[[], str] | None = None,
+) -> dict[str, Any]:
     """What the part of the check ``name`` answers, or ``failed`` (why) with ``tail`` (its last output).
 
-    ``hung`` is added to a failure where it had not ended after ``seconds`` and was killed.
+    ``hung`` is added to a failure where it had not ended after ``seconds`` and was killed, ``stopped``
+    where it was killed because ``stop`` said why.
     """
     command = suite_command(
         "--part",
@@ -24,11 +31,17 @@ def run_part(context: Context, name: str, arguments: dict[str, Any], seconds: fl
         str(context.on_cpu),
     )
     # Not in a group of its own, so that the check's own kill reaches it too.
-    return answer_of(run_child(command, seconds, own_group=False))
+    return answer_of(run_child(command, seconds, own_group=False, stop=stop))
 
 
 def answer_of(ended: Ended) -> dict[str, Any]:
     """The object that came through the pipe, if the process also ended well."""
+    if ended.stopped:
+        return {
+            "failed": f"was ended after {ended.seconds:.0f} s: {ended.stopped}",
+            "stopped": True,
+            "tail": ended.tail,
+        }
     if ended.timed_out:
         return {
             "failed": f"had not ended after {ended.seconds:.0f} s and was killed",

@@ -23,17 +23,23 @@ FORWARD_LIMIT = 1 << 20  # bytes of a child's output that are passed on
 TAIL_LINES = 60
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 5.0
+_ASK_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended. ``returncode`` is negative for a signal, as in subprocess."""
+    """How a child ended.
+
+    Args:
+        returncode: negative for a signal, as in subprocess. stopped: why it was killed before its time.
+    """
 
     returncode: int
     timed_out: bool
     seconds: float
     result: bytes
     tail: str
+    stopped: str = ""
 
 
 def suite_command(*arguments: str, isolated: bool = False) -> list[str]:
@@ -51,6 +57,7 @@ def run_child(
     env: Mapping[str, str] | None = None,
     own_group: bool = True,
     forward: Callable[[bytes], Any] | None = None,
+    stop: Callable[[], str] | None = None,
 ) -> Ended:
     """Run ``command`` with ``--result-fd N`` added; kill its whole group after ``timeout`` seconds.
 
@@ -58,6 +65,7 @@ def run_child(
         env: the child's environment; ours if None.
         own_group: False inside a check, so that the check's own kill reaches this child too.
         forward: where its output goes; stderr if None.
+        stop: asked while it runs: once it says why, the child is killed.
     """
     reading, writing = os.pipe()
     started = time.monotonic()
@@ -85,9 +93,9 @@ def run_child(
     ]
     for reader in readers:
         reader.start()
-    timed_out = False
+    timed_out, stopped = False, ""
     try:
-        process.wait(timeout)
+        stopped = _wait(process, timeout, stop)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
@@ -100,7 +108,25 @@ def run_child(
     if not any(reader.is_alive() for reader in readers):
         os.close(reading)
         process.stdout.close()
-    return Ended(process.returncode, timed_out, seconds, result.bytes(), output.text())
+    return Ended(process.returncode, timed_out, seconds, result.bytes(), output.text(), stopped)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, stop: Callable[[], str] | None) -> str:
+    """Wait for its end, or for a reason to stop it, which is returned."""
+    if stop is None:
+        process.wait(timeout)
+        return ""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            process.wait(min(_ASK_SECONDS, max(0.0, until - time.monotonic())))
+            return ""
+        except subprocess.TimeoutExpired:
+            why = stop()
+            if why:
+                return why
+            if time.monotonic() >= until:
+                raise
 
 
 def judge(name: str, ended: Ended, timeout: float) -> dict[str, Any]:

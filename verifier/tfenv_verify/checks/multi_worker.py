@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from .. import meeting
 from ..context import Context
@@ -20,6 +21,7 @@ RING, NCCL, AUTO = "RING", "NCCL", "AUTO"
 MEET_SECONDS = 180.0  # containers start, and their drivers, one after the other
 SECONDS = 100.0  # for each kind, with kernels that are compiled from PTX
 KNOWN_BAD_SECONDS = 45.0  # for what is known not to work: long enough to see whether it does
+GRACE_SECONDS = 10.0  # that a worker goes on after another has failed
 ANSWER_SECONDS = 30.0  # more than its limit that a worker has to say that it was over
 MOST_SECONDS = MEET_SECONDS + 3 * (SECONDS + ANSWER_SECONDS) + 30.0
 PORTS = 8  # that each worker needs, from the one that is named on
@@ -87,10 +89,12 @@ def follow(context: Context, about: dict[str, Any], report: Report) -> None:
         with meeting.join(context.cluster, context.worker, about, MEET_SECONDS) as line:
             while True:
                 said = line.receive(MEET_SECONDS + SECONDS + ANSWER_SECONDS)
+                if "stop" in said:
+                    continue  # it came too late to be needed
                 if "run" not in said:
                     break
                 say(f"multi_worker: {said['run']['implementation']}")
-                line.send(_run(context, said["run"]))
+                line.send(_run(context, said["run"], Watch({0: line}, context.cluster)))
     except meeting.LostError as error:
         report.error(f"{first} {error}", remedy="look at that worker's own output")
         return
@@ -129,8 +133,38 @@ def ports(cluster: Sequence[str], number: int) -> dict[str, list[str]]:
     }
 
 
-def _run(context: Context, task: dict[str, Any]) -> dict[str, Any]:
-    return run_part(context, "multi_worker", dict(task, worker=context.worker), float(task["seconds"]))
+class Watch:
+    """Says why this worker should not go on, some seconds after another has failed.
+
+    TensorFlow waits for ever for a worker that has died. The seconds are for it to tell it by itself.
+    """
+
+    def __init__(
+        self, lines: dict[int, meeting.Line], cluster: Sequence[str], clock: Callable[[], float] | None = None
+    ) -> None:
+        self._lines, self._cluster, self._clock = lines, cluster, clock or time.monotonic
+        self._why, self._since = "", 0.0
+
+    def __call__(self) -> str:
+        """Why, or empty."""
+        if not self._why:
+            self._why, self._since = self._look(), self._clock()
+        return self._why if self._why and self._clock() - self._since >= GRACE_SECONDS else ""
+
+    def _look(self) -> str:
+        for index, line in self._lines.items():
+            try:
+                said = line.heard() or {}
+            except meeting.LostError as error:
+                return f"{name(self._cluster, index)} {error}"
+            if "stop" in said or "failed" in said:
+                return f"{name(self._cluster, index)} had failed"
+        return ""
+
+
+def _run(context: Context, task: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    arguments, seconds = dict(task, worker=context.worker), float(task["seconds"])
+    return run_part(context, "multi_worker", arguments, seconds, watch)
 
 
 def _rounds(
@@ -150,7 +184,12 @@ def _rounds(
                 line.send({"run": task})
             except meeting.LostError as error:
                 lost[index] = {"failed": str(error)}
-        answers = {0: {"failed": "was not started"} if lost else _run(context, task), **lost}
+        watch = Watch({index: line for index, (line, _) in came.items()}, context.cluster)
+        answers = {0: {"failed": "was not started"} if lost else _run(context, task, watch), **lost}
+        if "failed" in answers[0]:
+            for line, _ in came.values():
+                with suppress(meeting.LostError):
+                    line.send({"stop": True})
         for index, (line, _) in came.items():
             if index not in lost:
                 try:
@@ -197,10 +236,10 @@ def judge_all(
     )
     for kind, answers in found.items():
         failed = dict(
-            # One that hung waited for another most of the time: it is named after it.
+            # One that hung, or was ended, waited for another most of the time: it is named after it.
             sorted(
                 ((index, one) for index, one in enumerate(answers) if "failed" in one),
-                key=lambda item: (bool(item[1].get("hung")), item[0]),
+                key=lambda item: ("hung" in item[1] or "stopped" in item[1], item[0]),
             )
         )
         if not failed:
