@@ -88,7 +88,8 @@ class Search:
                     counts=self.inquiry.counts(),
                 )
             self.say("that is not all that broke: the search goes on with it kept out")
-            span = replace(whole, bad=cured)
+            # What was still good when the first thing broke, is good without it, too.
+            span = replace(days, bad=cured, since=whole.since)
 
     def _end(self, end: Endpoint) -> PinSet:
         if end.pins is not None:

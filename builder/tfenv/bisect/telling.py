@@ -77,7 +77,8 @@ def _culprit(culprit: Culprit, *, again: bool) -> list[str]:
     if len(names) == 1:
         lines = [f"{head}: {names[0]}"]
     elif culprit.exact:
-        lines = [f"{head}: these together, each alone passes:", *(f"  {name}" for name in names)]
+        lines = [f"{head}: these together; no part of them fails alone, or fits without the rest:"]
+        lines += [f"  {name}" for name in names]
     else:
         lines = [f"{head} is among these; what lies between could not be judged:"]
         lines += [f"  {name}" for name in names]
