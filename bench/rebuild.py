@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figure, middle, ratio, table
-from tfenv.build import Host
+from tfenv.build import Host, build
 from tfenv.console import Console
-from tfenv.inputs import unlocked
+from tfenv.inputs import Inputs, unlocked
 from tfenv.lockfile import read_lock
 from tfenv.model import Lock
 from tfenv.snapshot.archive import archive
-from tfenv.store import default_store
+from tfenv.store import Store, default_store
 from tfenv.workspace import here
 from varied import WAYS, Way, command, possible
 
@@ -66,15 +66,31 @@ def first(cell: str, work: Path, project: Path) -> tuple[float, Any]:
         return run([TFENV, "build", cell, "--no-cache", "--json"], env, project)
 
 
-def archive_small(name: str, folder: Path) -> None:
-    """A snapshot of the cell without its large wheels, and so without TensorFlow."""
-    workspace, host = here(), Host(default_store(os.environ), Console(), os.environ)
+def small(name: str) -> Inputs:
+    """The cell without its large wheels, and so without TensorFlow."""
+    workspace = here()
     (cell,) = workspace.cells((name,))
     lock = workspace.lock(cell)
     wheels = tuple(w for w in lock.wheels if w.layer == "tool" or w.size < SMALL)
-    cut = unlocked(cell, replace(lock, wheels=tuple(w for w in wheels if w.name != "tensorflow")))
-    nowhere = folder / "nowhere"
-    archive(cut, host, folder, cell_folder=nowhere, reports=nowhere)
+    return unlocked(cell, replace(lock, wheels=tuple(w for w in wheels if w.name != "tensorflow")))
+
+
+def archive_small(name: str, folder: Path) -> None:
+    """A snapshot of that."""
+    host, nowhere = Host(default_store(os.environ), Console(), os.environ), folder / "nowhere"
+    archive(small(name), host, folder, cell_folder=nowhere, reports=nowhere)
+
+
+def first_small(name: str, work: Path) -> tuple[float, Any]:
+    """A first build of that: empty store, all downloads, no cache."""
+    with tempfile.TemporaryDirectory(prefix="first-", dir=work) as root:
+        host = Host(Store(Path(root)), Console(), os.environ)
+        began = time.monotonic()
+        built = build(small(name), host, no_cache=True, archive_only=True)
+        return time.monotonic() - began, {
+            "manifest": built.digest.manifest,
+            "seconds": dict(built.seconds),
+        }
 
 
 def inputs(lock: Lock) -> dict[str, int]:
@@ -150,7 +166,10 @@ def main() -> int:
         how = "tfenv rebuild --offline, empty store, no network"
         figures.append(middle("rebuild", samples, command=how))
         if given.first:
-            seconds, told = first(given.cell, given.work, project)
+            if given.small:
+                seconds, told = first_small(given.cell, given.work)
+            else:
+                seconds, told = first(given.cell, given.work, project)
             print(f"first build: {told['manifest']} in {seconds:.0f} s: {told['seconds']}", flush=True)
             figures.append(
                 Figure(name="first build", value=seconds, unit="s", command="tfenv build, empty store")
