@@ -45,11 +45,13 @@ class Rules:
         requires: Requires-Dist by ``name==version``.
         environment: PEP 508's variables of the Python that is bisected.
         asked: what the user asked for; its extras count.
+        left_out: beginnings of names that are not installed on purpose, so nobody misses them.
     """
 
     requires: Requires
     environment: Mapping[str, str]
     asked: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def extras(self) -> Mapping[str, Set[str]]:
         """The extras of each package that anybody asks for."""
@@ -63,7 +65,7 @@ class Rules:
         """(name, specifier) of each package that this one asks for, here."""
         for text in self.requires.get(pin.key, ()):
             wanted = _applies(text, self.environment, frozenset(extras.get(pin.name, ())))
-            if wanted is not None:
+            if wanted is not None and not wanted[0].startswith(self.left_out):
                 yield wanted
 
 

@@ -18,6 +18,7 @@ from tfenv.times import instant
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?Z?")
+CUDA_WHEELS = "nvidia-"  # how the names of NVIDIA's wheels begin
 _FILES = (LOCK_NAME, REQUIREMENTS_NAME, "requirements.txt")
 
 
@@ -125,7 +126,7 @@ def _asking(label: str, asked: Asked, *, when: str = "", pins: PinSet | None = N
 
 def wanted(requirements: tuple[str, ...], *, cuda: bool) -> tuple[str, ...]:
     """A cell's requirements, without NVIDIA's wheels unless these are wanted."""
-    return tuple(text for text in requirements if cuda or not text.startswith("nvidia-"))
+    return tuple(text for text in requirements if cuda or not text.startswith(CUDA_WHEELS))
 
 
 def moment(text: str, now: datetime) -> str:
@@ -191,7 +192,7 @@ def _from_file(text: str, path: Path, asked: Asked | None, places: Places) -> En
         return of_lock(text, load_lock(content, where=str(path)), places)
     pins = read_requirements(path, places.environment)
     if not places.cuda and path.name == REQUIREMENTS_NAME:
-        pins = PinSet.of(pin for pin in pins.pins if not pin.name.startswith("nvidia-"))
+        pins = PinSet.of(pin for pin in pins.pins if not pin.name.startswith(CUDA_WHEELS))
     return Endpoint(label=text, pins=pins) if asked is None else _asking(text, asked, pins=pins)
 
 

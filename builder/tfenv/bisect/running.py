@@ -9,6 +9,7 @@ from typing import Any
 
 from tfenv.bisect import telling
 from tfenv.bisect.changes import Rules, environment_of
+from tfenv.bisect.endpoints import CUDA_WHEELS
 from tfenv.bisect.journal import NAME, Journal, read_question
 from tfenv.bisect.locating import Locator, lines
 from tfenv.bisect.question import Question, question_from_plain
@@ -66,7 +67,12 @@ def find(
             journal=journal,
             builder=builder,
             trial=Trial(command=question.command, repeat=question.repeat, timeout=question.timeout),
-            rules=Rules({}, environment_of(question.python), question.bad.requirements),
+            rules=Rules(
+                {},
+                environment_of(question.python),
+                question.bad.requirements,
+                left_out=(CUDA_WHEELS,) if question.where == "venv" else (),
+            ),
             say=say,
         )
         world = host_world(
