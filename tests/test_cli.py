@@ -52,6 +52,7 @@ ARGUMENTS = {
     "archive": ["2.15-cu12", "--to", "kept"],
     "rebuild": ["kept"],
     "diff": ["2.15-cu12", "2.15"],
+    "doctor": ["2.15-cu12", "--offline"],
     "licenses": ["2.15-cu12"],
     "rollback": ["2.15-cu12"],
     "sbom": ["2.15-cu12"],

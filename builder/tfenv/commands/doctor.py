@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.doctor.evidence import Evidence
     from tfenv.doctor.judging import Verdict
-    from tfenv.model import Matrix
+    from tfenv.model import Cell, Matrix
 
 
 @click.command("doctor")
@@ -67,6 +67,7 @@ def command(
         from tfenv.doctor.inside import doctor_in
 
         return doctor_in(inside, deep=deep, as_json=as_json, console=console)
+    chosen = _cell(cell, console) if cell else None
     evidence = _evidence(replay, try_gpus=try_gpus, offline=offline)
     if record:
         _record(evidence, record, console)
@@ -75,8 +76,8 @@ def command(
 
     seen = values(evidence)
     verdict = judge(seen)
-    if cell:
-        return _tell_cell(cell, seen, verdict, evidence.recorded, console, as_json=as_json)
+    if chosen:
+        return _tell_cell(chosen, seen, verdict, evidence.recorded, as_json=as_json)
     return _tell(seen, verdict, evidence.recorded, console, as_json=as_json)
 
 
@@ -157,20 +158,22 @@ def _tell(seen: dict[str, str], verdict: Verdict, recorded: str, console: Consol
     return verdict.code
 
 
-def _tell_cell(
-    name: str, seen: dict[str, str], verdict: Verdict, recorded: str, console: Console, *, as_json: bool
-) -> int:
+def _cell(name: str, console: Console) -> Cell:
     from tfenv.cells import resolve
-    from tfenv.commands._common import worst
-    from tfenv.compat.table import known
-    from tfenv.doctor.rows import day, judged
-    from tfenv.doctor.telling import of_cell
     from tfenv.errors import UsageError
 
     if (matrix := _matrix(console)) is None:
         remedy = "change to a folder that has one"
         raise UsageError(f"{name} cannot be judged without a matrix.yaml", remedy=remedy)
-    cell = resolve(matrix, name)
+    return resolve(matrix, name)
+
+
+def _tell_cell(cell: Cell, seen: dict[str, str], verdict: Verdict, recorded: str, *, as_json: bool) -> int:
+    from tfenv.commands._common import worst
+    from tfenv.compat.table import known
+    from tfenv.doctor.rows import day, judged
+    from tfenv.doctor.telling import of_cell
+
     of = judged(cell, seen, known(day(recorded)))
     data = {
         **verdict.as_dict(),

@@ -37,7 +37,8 @@ def read(of: Evidence) -> dict[str, str]:
     """``engine``, a state, and what it is."""
     asked = infos(of)
     told = info(of)
-    said = "\n".join(short_lines(ran.said) for _, ran in asked if not parsed(ran.out).get("ServerVersion"))
+    silent = [ran for _, ran in asked if not parsed(ran.out).get("ServerVersion")]
+    said = "\n".join(short_lines(ran.err if parsed(ran.out) else ran.said) for ran in silent)
     errors = " ".join(map(str, parsed(asked[0][1].out).get("ServerErrors") or ())) if asked else ""
     client = parsed(asked[0][1].out).get("ClientInfo") if asked else None
     client = client if isinstance(client, dict) else {}
