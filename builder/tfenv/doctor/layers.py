@@ -62,8 +62,8 @@ LAYERS: tuple[Layer, ...] = (
     Layer(
         name="engine",
         title="container engine",
-        seen=("Docker Engine {engine_version}[[, {engine_kind}]]", "Podman {podman}", "none"),
-        proof=(("engine in ok",),),
+        seen=("Docker Engine {engine_version}[[, {engine_kind}]]", "Podman {podman}", "none{in_container}"),
+        proof=(("engine in ok",), ("engine in missing", "container in yes")),
     ),
     Layer(
         name="toolkit",
@@ -71,11 +71,13 @@ LAYERS: tuple[Layer, ...] = (
         needs=("state", "engine"),
         seen=(
             "{toolkit_version}[[, mode {toolkit_mode}]][[, CDI: {cdi_specs}]][[; {tried_in_words}]]",
+            "has given this container its GPUs{in_container}",
             "known to the engine as a runtime",
         ),
         proof=(
             ("tried in ok",),
             ("toolkit in yes",),
+            ("engine in missing", "container in yes", "smi in ok"),
             ("runtime_known in yes",),
             ("wsl in yes", "docker_desktop in yes"),
         ),

@@ -67,8 +67,10 @@ def _engine(of: Mapping[str, str]) -> dict[str, str]:
         )
         if of.get(name) == wanted
     ]
+    inside = of.get("container") == "yes" and of.get("engine") == "missing"
     elsewhere = of.get("docker_host", "")
     return {
+        "in_container": ": it is the host's" if inside else "",
         "engine_kind": ", ".join(kinds),
         "engine_minimum": _minimum(),
         "containerd_line": '{"features": {"containerd-snapshotter": true}}',
@@ -91,4 +93,4 @@ def _network(of: Mapping[str, str]) -> dict[str, str]:
         parts.append("through a proxy")
     if of.get("own_ca") == "yes":
         parts.append("with certificates of your own")
-    return {"network_in_words": ", ".join(parts) if of.get("index") else ""}
+    return {"network_in_words": ", ".join(parts) if of.get("index") else "not asked"}
