@@ -206,7 +206,9 @@ def test_the_plan_is_what_the_hosts_own_suite_lists(tmp_path):
     full, smoke = plan_of(pack(), "full"), plan_of(pack(), "smoke")
     assert set(smoke.names) < set(full.names) and {"tensorflow", "gpu_visible"} <= set(smoke.names)
     assert full.accepted["multi_gpu"] == ("one GPU",)
-    assert not any(reasons for name, reasons in full.accepted.items() if name != "multi_gpu")
+    accepted = {name for name, reasons in full.accepted.items() if reasons}
+    assert accepted == {"multi_gpu", "pip_check", "tensorboard"}
+    assert plan_of(pack(), "workers").names == ("gpu_visible", "multi_worker")
     assert 0 < smoke.limit < full.limit
 
 

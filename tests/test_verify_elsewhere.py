@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -242,3 +244,41 @@ def test_verify_takes_a_former_pass_on_the_same_gpus_unless_told_again(
     assert told(capsys, "--gpus", "none")[0] == 0 and len(ran) == 3
     monkeypatch.setattr(verify_elsewhere, "smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
     assert told(capsys)[0] == 0 and len(ran) == 4
+
+
+@pytest.mark.parametrize(("suite", "count"), [("full", 2), ("workers", 3)])
+def test_a_kit_is_what_a_host_without_tfenv_needs(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, suite: str, count: int
+) -> None:
+    folder = tmp_path / "kit"
+    code, found, _ = told(capsys, "--kit", str(folder), "--suite", suite)
+    assert code == 0 and len(found["commands"]) == count
+    assert (folder / "verify.pyz").read_bytes() == verify.pack()
+    assert json.loads((folder / "declared.json").read_text()) == {"cell": small.CELL}
+    *typed, last = found["commands"]
+    assert last == f"tfenv verify {small.CELL} --lines lines"
+    for index, line in enumerate(reversed(typed)):
+        assert line.startswith("python3 -m tfenv.rootfs_run --rootfs rootfs --bind kit:/tfenv -- python -B ")
+        assert f"--suite {suite}" in line
+        if suite == "workers":
+            assert f"--cluster 127.0.0.1:29400,127.0.0.1:29408 --worker {index} > lines" in line
+            assert line.endswith("&") == (index > 0)
+    assert told(capsys, small.CELL, "--all", "--kit", str(folder))[0] == 2
+
+
+def test_what_a_kit_prints_is_judged(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder, path = tmp_path / "kit", tmp_path / "lines"
+    assert told(capsys, "--kit", str(folder), "--suite", "workers")[0] == 0
+    arguments = ["--suite", "workers", "--cluster", "127.0.0.1:29400,127.0.0.1:29408", "--worker", "0"]
+    declared = ["--declared", str(folder / "declared.json")]
+    done = subprocess.run(
+        [sys.executable, str(folder / "verify.pyz"), *declared, *arguments],
+        capture_output=True,
+        env={"CUDA_VISIBLE_DEVICES": ""},
+        check=False,
+    )
+    path.write_bytes(done.stdout)
+    code, found, _ = told(capsys, "--lines", str(path), "--digest", DIGEST)
+    assert (code, found["verdict"], report.read(Path(found["reports"])).suite) == (3, "unverified", "workers")

@@ -19,17 +19,17 @@ from tfenv.verify.host import chosen, given, host_facts
 from tfenv.verify_foreign import digest_of
 
 DIGEST, OTHER = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
-NAMES = verify.plan_of(verify.pack(), "smoke").names
 
 
-def events(status: str = "pass", gpus: tuple[str, ...] = ("H",)) -> str:
+def events(suite: verify.Suite = "smoke", status: str = "pass", gpus: tuple[str, ...] = ("H",)) -> str:
+    names = verify.plan_of(verify.pack(), suite).names
     start = {
         "event": "start",
-        "suite": "smoke",
+        "suite": suite,
         "suite_sha256": hashlib.sha256(verify.pack()).hexdigest(),
-        "checks": [{"name": name} for name in NAMES],
+        "checks": [{"name": name} for name in names],
     }
-    checks = [{"event": "check", "name": name, "status": status, "seconds": 1.0} for name in NAMES]
+    checks = [{"event": "check", "name": name, "status": status, "seconds": 1.0} for name in names]
     end = {"event": "end", "verdict": status, "facts": {"gpus": list(gpus)}}
     return "\n".join(json.dumps(event) for event in (start, *checks, end)) + "\n"
 
@@ -41,6 +41,8 @@ class Images:
         self.images = {"some/image:1": {"Id": DIGEST, **told}}
         self.specs: list[Spec] = []
         self.declared: list[dict[str, Any]] = []
+        self.suite: verify.Suite = "smoke"
+        self.networks = 0
 
     @contextmanager
     def connect(self, env: Mapping[str, str]) -> Iterator[Images]:
@@ -56,7 +58,13 @@ class Images:
         yield self
 
     def output(self) -> Iterator[Output]:
-        yield events().encode(), b""
+        yield events(self.suite).encode(), b""
+
+    @contextmanager
+    def network(self, purpose: str) -> Iterator[str]:
+        self.networks += 1
+        yield "net"
+        self.networks -= 1
 
     def wait(self) -> Ended:
         return Ended(0)
@@ -80,7 +88,8 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Images:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
     capsys.readouterr()
-    code = cli.run(["verify", "--json", "--suite", "smoke", *arguments])
+    suite = [] if "--suite" in arguments else ["--suite", "smoke"]
+    code = cli.run(["verify", "--json", *suite, *arguments])
     out, err = capsys.readouterr()
     return code, json.loads(out.splitlines()[-1]) if out else None, err
 
@@ -106,6 +115,22 @@ def test_it_is_not_run_again_unless_told(engine: Images, capsys: pytest.CaptureF
     assert engine.specs[-1].command[-2:] == ("--expect-gpus", "2")
     told(capsys, "--image", "some/image:1", "--expect-gpus", "1")
     assert len(engine.specs) == 3
+
+
+def test_workers_of_any_image(engine: Images, capsys: pytest.CaptureFixture[str]) -> None:
+    engine.suite = "workers"
+    code, found, _ = told(capsys, "--image", "some/image:1", "--suite", "workers")
+    assert (code, found["verdict"]) == (0, "pass")
+    assert sorted(spec.aliases for spec in engine.specs) == [("worker-0",), ("worker-1",)]
+    assert {spec.network for spec in engine.specs} == {"net"} and engine.networks == 0
+    assert report.read(Path(found["reports"])).suite == "workers"
+
+
+def test_a_kit_of_any_image(engine: Images, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, found, _ = told(capsys, "--image", "some/image:1", "--kit", str(tmp_path / "kit"))
+    assert code == 0 and engine.specs == []
+    assert found["commands"][-1].startswith("tfenv verify --digest sha256:... --image some/image:1 --lines")
+    assert json.loads((tmp_path / "kit/declared.json").read_text()) == {"format": 1}
 
 
 def test_an_image_that_is_not_here(engine: Images, capsys: pytest.CaptureFixture[str]) -> None:

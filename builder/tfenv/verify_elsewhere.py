@@ -94,7 +94,7 @@ def from_lines(
     if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
         raise IntegrityError(
             "these lines are of another version of the verification suite",
-            remedy="run this version's: `tfenv verify` says how it is started",
+            remedy="run this version's: `tfenv verify CELL --kit DIR` writes it",
         )
     said = start.get("suite")
     suite: verify.Suite = next((one for one in verify.SUITES if one == said), "smoke")

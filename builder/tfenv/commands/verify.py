@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -43,6 +44,11 @@ from tfenv.model import Cell
     help="Judge what the suite printed elsewhere, in the image of CELL's digest.",
 )
 @click.option("--digest", default="", help="With --lines: of the image there, if none is recorded.")
+@click.option(
+    "--kit",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Run nothing: write the suite into a folder for a host without tfenv, and print what to type there.",
+)
 @click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports.")
 @json_option
 def command(
@@ -56,6 +62,7 @@ def command(
     rootfs: Path | None,
     lines: Path | None,
     digest: str,
+    kit: Path | None,
     reports: Path | None,
     as_json: bool,
 ) -> int:
@@ -70,7 +77,7 @@ def command(
     from tfenv.errors import UsageError
     from tfenv.report import Report, to_ctrf, write
     from tfenv.store import default_store
-    from tfenv.verify import SUITES
+    from tfenv.verify import FOREIGN, SUITES, kit_commands, write_kit
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
@@ -78,6 +85,8 @@ def command(
         raise UsageError("cells are named, and --image", remedy="verify them one after the other")
     if len(foreign) > 1 and (rootfs or lines):
         raise UsageError("one folder, or one file, holds one image", remedy="name one image")
+    if kit and (len(foreign) > 1 or len(cells) > 1 or every):
+        raise UsageError("a kit is of one image", remedy="name one")
     if lines and expect_gpus is not None:
         raise UsageError(
             "the lines are printed already", remedy="give --expect-gpus to the suite, where it runs"
@@ -93,6 +102,13 @@ def command(
         emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)
         return made.exit_code
 
+    def packed(name: str, declared: Mapping[str, object], option: str = "") -> int:
+        assert kit is not None
+        write_kit(kit, declared)
+        commands = kit_commands(f"{option}{name}", wanted)
+        emit({"cell": name, "kit": str(kit), "commands": commands}, as_json=as_json, text="\n".join(commands))
+        return 0
+
     kept = reports or host.store.root / "reports"
 
     def any_image(name: str) -> int:
@@ -101,6 +117,8 @@ def command(
         )
         return show(name, made, folder)
 
+    if foreign and kit:
+        return packed(foreign[0], FOREIGN, "--digest sha256:... --image ")
     if foreign:
         return each(foreign, str, any_image, host.console, as_json=as_json)
     workspace = here_or_checkout(host.console.note)
@@ -125,6 +143,8 @@ def command(
         )
 
     def one(cell: Cell) -> int:
+        if kit:
+            return packed(cell.name, pipeline.declared(cell, workspace.lock(cell), ""))
         return show(cell.name, *(elsewhere(cell) if rootfs or lines else in_engine(cell)))
 
     return each(workspace.cells(cells, every=every), lambda c: c.name, one, host.console, as_json=as_json)

@@ -9,6 +9,7 @@ from .engine import expecting, on_engine
 from .host import given, host_facts
 from .image import verify_image
 from .judging import NO_GPU, STATUS, judge
+from .kit import kit_commands, write_kit
 from .plan import Plan, plan_of
 from .protocol import Outcome, take
 from .running import FOLDER, Container, Job, Runner, Said, Start, commands, in_one
@@ -39,6 +40,7 @@ __all__ = [
     "in_network",
     "in_one",
     "judge",
+    "kit_commands",
     "on_engine",
     "on_loopback",
     "pack",
@@ -46,4 +48,5 @@ __all__ = [
     "suite_hash",
     "take",
     "verify_image",
+    "write_kit",
 ]
