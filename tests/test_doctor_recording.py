@@ -14,7 +14,7 @@ from doctor_fakes import host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfenv.commands.doctor import command
-from tfenv.doctor import looking, sources
+from tfenv.doctor import looking, sources, table
 from tfenv.doctor.evidence import Evidence, NotARecordingError, Ran, dump, load
 from tfenv.doctor.judging import judge
 from tfenv.doctor.reading import values
@@ -145,7 +145,7 @@ _TEXTS = st.text(max_size=60) | st.sampled_from(
 @given(
     files=st.dictionaries(
         st.sampled_from(
-            [*looking.FILES, "/sys/bus/pci/devices/0000:01:00.0/device", "/sys/bus/pci/devices/a/b"]
+            [*table.FILES, "/sys/bus/pci/devices/0000:01:00.0/device", "/sys/bus/pci/devices/a/b"]
         ),
         _TEXTS,
     ),

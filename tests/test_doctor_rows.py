@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any
 
@@ -253,6 +254,6 @@ def test_chips_on_the_bus_are_known_by_compute_capability() -> None:
     rows_ = factfiles.read("pci")["rows"]
     bounds = [(int(row["from"], 16), int(row["to"], 16)) for row in rows_]
     assert bounds == sorted(bounds) and all(low <= high for low, high in bounds)
-    assert all(one[1] < other[0] for one, other in zip(bounds, bounds[1:], strict=False))
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(bounds))
     # Kepler's first chips are older than all that TensorFlow's wheels have code for.
     assert {row["capability"] for row in rows_ if not gpus.of_capability(row["capability"])} == {"3.0"}

@@ -158,6 +158,23 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def fields(text: str) -> str:
+    """Of modinfo: which module it is, and whether it is signed."""
+    wanted = ("filename:", "version:", "license:", "signer:", "vermagic:", "sig_id:", "firmware:")
+    return "\n".join(line for line in text.splitlines() if line.startswith(wanted))
+
+
+def libraries(text: str) -> str:
+    """Of the loader's cache: the driver's and CUDA's libraries."""
+    wanted = re.compile(r"libcuda\.so|libnvidia-ml\.so|libcudart\.so|libcudnn\.so|libcublas\.so|libnccl\.so")
+    return "\n".join([line for line in text.splitlines() if wanted.search(line)][:60])
+
+
+def installed(text: str) -> str:
+    """Of dpkg's list: what is installed, or half so."""
+    return "\n".join([line for line in text.splitlines() if line[1:2] in "iFUH"][:400])
+
+
 Keep = Callable[[str], str]
 
 

@@ -1,4 +1,4 @@
-"""What is looked at. Adding a file, a folder or a command is one line of a table here.
+"""Looking at a host. What is looked at is in ``table``.
 
 Nothing is changed on the host, ever, and that has consequences:
 
@@ -17,193 +17,33 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from . import keeping
 from .evidence import Evidence, Ran
-from .keeping import Keep
 from .sources import Sources
+from .table import (
+    CLIENTS,
+    COMMANDS,
+    ENV,
+    ENV_SET,
+    FILES,
+    FOLDERS,
+    LINKS,
+    MODULE,
+    NODES,
+    PCI_FILES,
+    SET,
+    SHORT,
+    SPACES,
+    Command,
+)
 
-#: Seconds for all, and what one command gets.
-WHOLE = 25.0
-_SHORT, _LONG = 4.0, 15.0
+WHOLE = 25.0  # seconds for all
 SKIPPED_NO_MODULE = "the kernel module is not loaded: nvidia-smi would load it"
 SKIPPED_NO_NODES = "device nodes are missing: nvidia-smi would make them"
 SKIPPED_ASLEEP = "the engine is stopped, and asking it would start it"
-_MODULE = "/proc/driver/nvidia/version"
-
-#: path or pattern -> what is kept of it.
-FILES: Mapping[str, Keep] = {
-    "/etc/os-release": keeping.whole,
-    "/proc/version": keeping.whole,
-    "/proc/cmdline": keeping.words,
-    "/proc/modules": keeping.modules,
-    "/proc/devices": keeping.driver_lines,
-    "/proc/mounts": keeping.mounts,
-    "/proc/meminfo": keeping.meminfo,
-    "/proc/self/limits": keeping.whole,
-    "/proc/self/status": keeping.status,
-    "/proc/1/cgroup": keeping.whole,
-    "/proc/1/comm": keeping.whole,
-    "/proc/sys/fs/inotify/max_user_watches": keeping.whole,
-    "/proc/sys/fs/inotify/max_user_instances": keeping.whole,
-    "/proc/sys/kernel/modules_disabled": keeping.whole,
-    "/sys/kernel/security/lockdown": keeping.whole,
-    _MODULE: keeping.whole,
-    "/proc/driver/nvidia/params": keeping.whole,
-    "/proc/driver/nvidia/gpus/*/information": keeping.whole,
-    "/sys/module/nvidia/version": keeping.whole,
-    "/sys/module/nvidia_uvm/version": keeping.whole,
-    "/sys/module/nvidia/parameters/NVreg_OpenRmEnableUnsupportedGpus": keeping.whole,
-    "/sys/bus/pci/devices/*/vendor": keeping.whole,
-    "/etc/modprobe.d/*.conf": keeping.driver_lines,
-    "/etc/docker/daemon.json": keeping.daemon_json,
-    "~/.config/docker/daemon.json": keeping.daemon_json,
-    "~/.docker/config.json": keeping.client_json,
-    "/etc/nvidia-container-runtime/config.toml": keeping.whole,
-    "/etc/cdi/*": keeping.cdi,
-    "/var/run/cdi/*": keeping.cdi,
-    "/.dockerenv": keeping.whole,
-    "/run/.containerenv": keeping.whole,
-    "/run/systemd/container": keeping.whole,
-    "/etc/containers/containers.conf": keeping.driver_lines,
-    "/etc/nv_tegra_release": keeping.whole,
-}
-#: Where NVIDIA devices are asked for more.
-PCI_FILES = (
-    "device",
-    "class",
-    "subsystem_vendor",
-    "subsystem_device",
-    "enable",
-    "current_link_width",
-    "max_link_width",
-)
-FOLDERS = (
-    "/sys/module/nvidia",
-    "/proc/driver/nvidia",
-    "/dev/nvidia-caps",
-    "/dev/vfio",
-    "/dev/dri",
-    "/dev/infiniband",
-    "/usr/lib/wsl/lib",
-    "/usr/local/cuda/compat",
-    "/usr/local/nvidia/lib64",
-    "/var/lib/dkms/nvidia",
-    "/etc/cdi",
-    "/var/run/cdi",
-    "/usr/share/nvidia",
-    "/sys/class/iommu",
-    "/snap/docker",
-    "/tmp/nvidia-mps",
-    "/sys/firmware/efi",
-)
-LINKS = (
-    "/dev/nvidiactl",
-    "/lib/x86_64-linux-gnu/libcuda.so.1",
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-    "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
-    "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-    "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
-    "/usr/lib64/libcuda.so.1",
-    "/usr/lib64/libnvidia-ml.so.1",
-    "/usr/lib/libcuda.so.1",
-    "/usr/lib/wsl/lib/libcuda.so.1",
-    "/run/opengl-driver/lib/libcuda.so.1",
-    "/var/run/docker.sock",
-    "/run/podman/podman.sock",
-    "/usr/local/cuda",
-)
-NODES = (
-    "/dev/nvidia[0-9]*",
-    "/dev/nvidiactl",
-    "/dev/nvidia-uvm",
-    "/dev/nvidia-uvm-tools",
-    "/dev/nvidia-modeset",
-    "/dev/nvidia-nvswitch*",
-    "/dev/nvidia-caps/*",
-    "/dev/dxg",
-    "/dev/vfio/*",
-)
-SPACES = {"root": "/", "shm": "/dev/shm", "tmp": "/tmp", "docker": "/var/lib/docker", "home": "~"}
-#: Variables whose value matters, and those of which only that they are set may be told.
-ENV = re.compile(
-    r"CUDA_\w+|NVIDIA_\w+|NVIDIA|TF_\w+|XLA_FLAGS|NCCL_\w+|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|DOCKER_HOST"
-    r"|DOCKER_CONTEXT|CONTAINER_HOST|WSL_DISTRO_NAME|WSL_INTEROP|XDG_RUNTIME_DIR|VIRTUAL_ENV|CONDA_PREFIX"
-    r"|CONDA_DEFAULT_ENV|container|TFENV_DOCKER|HIP_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL"
-)
-ENV_SET = re.compile(
-    r"(https?|all|no|ftp)_proxy|(HTTPS?|ALL|NO)_PROXY|PIP_\w+|UV_\w*INDEX\w*|SSL_CERT_(FILE|DIR)"
-    r"|(REQUESTS|CURL)_CA_BUNDLE|KUBERNETES_SERVICE_HOST|SLURM_JOB_ID|SINGULARITY_NAME|APPTAINER_NAME"
-    r"|COLAB_\w+|KAGGLE_\w+|SUDO_USER|SSH_CONNECTION"
-)
-SET = "set"
-#: In the place of a folder: the docker clients, the first on PATH first.
-CLIENTS = "docker clients"
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command to run: seconds that it gets, what is kept of its output, and whether it needs a driver."""
-
-    argv: tuple[str, ...]
-    limit: float = _SHORT
-    keep: Keep = keeping.whole
-    driver: bool = False
-
-
-_UNITS = (
-    "docker.service",
-    "docker.socket",
-    "containerd.service",
-    "nvidia-fabricmanager.service",
-    "nvidia-persistenced.service",
-    "nvidia-cdi-refresh.service",
-    "snap.docker.dockerd.service",
-)
-COMMANDS = (
-    Command(
-        ("systemctl", "show", "--property=Id,LoadState,ActiveState,SubState,Result,UnitFileState", *_UNITS)
-    ),
-    Command(("nvidia-smi", "-q", "-x"), _LONG, keeping.nvidia_smi, driver=True),
-    Command(("nvidia-smi", "-L"), _LONG, driver=True),
-    Command(
-        ("nvidia-smi", "--query-gpu=index,name,compute_cap", "--format=csv,noheader"), _LONG, driver=True
-    ),
-    Command(("modinfo", "nvidia"), keep=lambda text: _fields(text)),
-    Command(("dkms", "status"), keep=keeping.driver_lines),
-    Command(("mokutil", "--sb-state")),
-    Command(("dmesg",), keep=keeping.driver_lines),
-    Command(
-        ("journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--lines=20000"),
-        keep=keeping.driver_lines,
-    ),
-    Command(("ldconfig", "-p"), keep=lambda text: _libraries(text)),
-    Command(("nvidia-ctk", "--version")),
-    Command(("nvidia-container-cli", "--version")),
-    Command(("nvidia-container-runtime", "--version")),
-    Command(("nvidia-modprobe", "--version")),
-    Command(("podman", "--version")),
-    Command(("nv-fabricmanager", "--version")),
-    Command(
-        (
-            "dpkg-query",
-            "--show",
-            "--showformat=${db:Status-Abbrev} ${Package} ${Version}\\n",
-            "*nvidia*",
-            "libcuda*",
-            "cuda-drivers*",
-            "docker*",
-            "podman*",
-            "linux-headers-*",
-        ),
-        keep=lambda text: _installed(text),
-    ),
-    Command(("rpm", "-qa", "*nvidia*", "cuda-drivers*", "docker*", "podman", "kernel-devel*")),
-)
 _INFO = ("info", "--format", "{{json .}}")
 
 
@@ -310,8 +150,8 @@ def _why_not_ask(files: Mapping[str, str | None], nodes: Mapping[str, Any], env:
     control = "/dev/nvidiactl" in nodes
     # A container sees what it was given, which may be less than there is, and loads no modules.
     if "/.dockerenv" in files or "/run/.containerenv" in files or env.get("container"):
-        return "" if control else SKIPPED_NO_NODES if _MODULE in files else SKIPPED_NO_MODULE
-    if _MODULE not in files:
+        return "" if control else SKIPPED_NO_NODES if MODULE in files else SKIPPED_NO_MODULE
+    if MODULE not in files:
         return SKIPPED_NO_MODULE
     numbered = [path for path in nodes if re.fullmatch(r"/dev/nvidia\d+", path)]
     known = [path for path in files if path.startswith("/proc/driver/nvidia/gpus/")]
@@ -336,7 +176,7 @@ def _docker(sources: Sources, commands: Mapping[str, Ran]) -> dict[str, Callable
     if asleep and not sources.env.get("DOCKER_HOST"):
         return {f"{client} {' '.join(_INFO)}": _skipped for client in docker_clients(sources)}
     return {
-        f"{client} {' '.join(_INFO)}": _task(sources, Command((client, *_INFO), _SHORT, keeping.docker_info))
+        f"{client} {' '.join(_INFO)}": _task(sources, Command((client, *_INFO), SHORT, keeping.docker_info))
         for client in docker_clients(sources)
     }
 
@@ -402,17 +242,3 @@ def _user() -> dict[str, Any]:
 
 def _home(path: str, sources: Sources) -> str:
     return sources.env.get("HOME", "/root") + path[1:] if path.startswith("~") else path
-
-
-def _fields(text: str) -> str:
-    wanted = ("filename:", "version:", "license:", "signer:", "vermagic:", "sig_id:", "firmware:")
-    return "\n".join(line for line in text.splitlines() if line.startswith(wanted))
-
-
-def _libraries(text: str) -> str:
-    wanted = re.compile(r"libcuda\.so|libnvidia-ml\.so|libcudart\.so|libcudnn\.so|libcublas\.so|libnccl\.so")
-    return "\n".join([line for line in text.splitlines() if wanted.search(line)][:60])
-
-
-def _installed(text: str) -> str:
-    return "\n".join([line for line in text.splitlines() if line[1:2] in "iFUH"][:400])

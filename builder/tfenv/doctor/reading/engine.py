@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tfenv.doctor.evidence import Evidence, Ran
-from tfenv.doctor.looking import CLIENTS
+from tfenv.doctor.table import CLIENTS
 
 from .words import find, listed, one_line, parsed, short_lines, yes
 
