@@ -252,6 +252,7 @@ def test_an_nccl_that_fails_ends_with_what_works_in_both(monkeypatch: pytest.Mon
     again.answers[0, NCCL] = again.answers[1, NCCL] = HUNG
     assert again.run(V215)[0].status == "pass"
     assert {s for _, kind, s in again.asked if kind == NCCL} == {multi_worker.KNOWN_BAD_SECONDS}
+    assert {s for _, kind, s in again.asked if kind == RING} == {multi_worker.FIRST_SECONDS}
 
 
 def test_a_worker_that_dies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

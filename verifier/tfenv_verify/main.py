@@ -38,7 +38,7 @@ from .runner import Ended, judge, run_child, suite_command
 PROBE_SECONDS = 120.0  # a cold driver without persistence mode takes tens of seconds to start
 # What a whole suite may take, however long its checks may take each: a suite that meets many slow ones
 # says what it has not come to, and is not killed from outside with nothing said.
-SUITE_SECONDS = {"smoke": 600.0, "full": 1200.0, "workers": 900.0}
+SUITE_SECONDS = {"smoke": 600.0, "full": 1200.0, "workers": 960.0}
 LEAST_SECONDS = 5.0  # less than this is not worth starting a check
 BETWEEN_SECONDS = 15.0  # to start a check's process, and to drain the pipes of one that was killed
 

@@ -19,11 +19,12 @@ __all__ = ["check", "part"]
 
 RING, NCCL, AUTO = "RING", "NCCL", "AUTO"
 MEET_SECONDS = 180.0  # containers start, and their drivers, one after the other
-SECONDS = 100.0  # for each kind, with kernels that are compiled from PTX
+FIRST_SECONDS = 240.0  # for the first kind, which compiles kernels from PTX where no cache has them yet
+SECONDS = 100.0  # for each other
 KNOWN_BAD_SECONDS = 45.0  # for what is known not to work: long enough to see whether it does
 GRACE_SECONDS = 10.0  # that a worker goes on after another has failed
 ANSWER_SECONDS = 30.0  # more than its limit that a worker has to say that it was over
-MOST_SECONDS = MEET_SECONDS + 3 * (SECONDS + ANSWER_SECONDS) + 30.0
+MOST_SECONDS = MEET_SECONDS + FIRST_SECONDS + 2 * SECONDS + 3 * ANSWER_SECONDS + 30.0
 PORTS = 8  # that each worker needs, from the one that is named on
 _TOLERANCE = 1e-5
 _LOOK = "look at the last lines of each worker, in the evidence, and at the network between them"
@@ -88,7 +89,7 @@ def follow(context: Context, about: dict[str, Any], report: Report) -> None:
     try:
         with meeting.join(context.cluster, context.worker, about, MEET_SECONDS) as line:
             while True:
-                said = line.receive(MEET_SECONDS + SECONDS + ANSWER_SECONDS)
+                said = line.receive(MEET_SECONDS + FIRST_SECONDS + ANSWER_SECONDS)
                 if "stop" in said:
                     continue  # it came too late to be needed
                 if "run" not in said:
@@ -175,7 +176,7 @@ def _rounds(
     for number, kind in enumerate(kinds):
         if kind == AUTO and any("failed" in one for one in found[NCCL]):
             continue  # it may take NCCL
-        seconds = KNOWN_BAD_SECONDS if unserved and kind != RING else SECONDS
+        seconds = KNOWN_BAD_SECONDS if unserved and kind != RING else SECONDS if number else FIRST_SECONDS
         task = dict(ports(context.cluster, number), implementation=kind, seconds=seconds)
         say(f"multi_worker: {kind}")
         lost: dict[int, dict[str, Any]] = {}
