@@ -131,6 +131,9 @@ def test_the_line_that_says_most() -> None:
     assert last_line("a\nmodule.sub.SomeError: why\n\n") == "module.sub.SomeError: why"
     assert last_line("plain words\nlast words\n") == "last words"
     assert last_line("") == ""
+    noise = "2026-11-30 18:12:21.643279: W tensorflow/x.cc:38] Could not find TensorRT\n"
+    assert last_line(f"said so\n{noise}") == "said so"
+    assert last_line(noise) == ""
 
 
 def gone(pid: int) -> bool:

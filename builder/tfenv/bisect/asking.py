@@ -102,7 +102,7 @@ def new_question(
     )
     asked, asked_by = _asked(options, cell, cuda=cuda)
     if named[0] and not asked_by[0]:
-        asked_by = ("cell", named[0][0].name)
+        asked_by = ("cell", options.bad)
     return Question(
         good=endpoint(options.good, asked, places),
         bad=endpoint(options.bad, asked, places),
@@ -173,7 +173,7 @@ def _asked(
         label = str(options.requirements)
         return Asked(label=label, requirements=read_wanted(options.requirements)), ("file", label)
     if cell is not None:
-        return asked_of(cell[0], cuda=cuda), ("cell", cell[0].name)
+        return asked_of(cell[0], cuda=cuda), ("cell", options.before[0])
     return None, ("", "")
 
 

@@ -25,6 +25,7 @@ _CRASHES = {
     for name in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE", "SIGTRAP", "SIGSYS")
 }
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)(?::|$)")
+_CHATTER = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] ")  # TensorFlow's own log
 _KEPT = 4 << 20  # bytes of a test's output that go to its log
 _TAIL = 1 << 16  # and of its end, in any case
 
@@ -83,10 +84,11 @@ def judge(ran: Ran, command: Sequence[str]) -> tuple[Word, str]:
 
 
 def last_line(text: str) -> str:
-    """The line that says most: that of the last Python exception, or the last one that is not empty."""
+    """The line that says most: that of the last Python exception, or the last one that is not chatter."""
     lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
     raised = [line for line in lines if _EXCEPTION.match(line)]
-    return (raised or lines or [""])[-1][:200]
+    told = [line for line in lines if not _CHATTER.match(line)]
+    return (raised or told or [""])[-1][:200]
 
 
 def run_here(
