@@ -191,6 +191,15 @@ def test_replay(tmp_path: Path) -> None:
     assert data["rows"]["best"] and data["rows"]["driver"] == "550.127.05"
 
 
+def test_a_real_h200_seen_from_a_container() -> None:
+    """Recorded on 2026-11-30 with record_only; names and numbers are taken out."""
+    done = replay(Path(__file__).with_name("doctor_hosts") / "h200.json")
+    assert done.exit_code == 0
+    assert "✔ driver           580.159.04, open kernel module, serves CUDA 13.0" in done.stdout
+    assert "[inside-of-a-container]" in done.stdout
+    assert "best choice: 2.21" in done.stdout
+
+
 def test_replay_for_one_cell(tmp_path: Path) -> None:
     path = tmp_path / "host.json"
     path.write_text(dump(host("server")))

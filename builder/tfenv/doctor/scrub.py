@@ -17,7 +17,7 @@ from .evidence import Evidence, of_plain
 _UUID = re.compile(r"\b([0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})(?![0-9a-fA-F])")
 _SERIAL = re.compile(
     r"<((?:\w*serial\w*|guid|host_id|tray_index|slot_number|pci_sub_system_id|pid|process_name|cluster_uuid"
-    r"|chassis\w*|module_id|peer_type))>([^<]*)</\1>"
+    r"|chassis\w*|module_id|peer_type|pdi))>([^<]*)</\1>"
 )
 _LIKE_SERIAL = re.compile(r"(?=.*\d)[0-9A-Za-z-]{6,}")
 _SERIAL_LINE = re.compile(r"(?im)^(\s*[\w ]*serial(?: number)?\s*[:=]\s*).*$")
