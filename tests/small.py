@@ -280,6 +280,7 @@ case "$1 $2" in
         --output)
             case $2 in
             type=image*) kept=${2#*name=}; kept=${kept%%,*} ;;
+            *,tar=false) folder=${2#*dest=}; folder=${folder%%,*} ;;
             *) dest=${2#*dest=}; dest=${dest%%,*} ;;
             esac ;;
         esac
@@ -291,7 +292,7 @@ case "$1 $2" in
     engine-lost) echo "ERROR: error reading from server: EOF" >&2; exit 1 ;;
     hangs) printf half > "$dest"; echo $$ > "$here/hanging"; exec sleep 60 ;;
     esac
-    cp "$here/image.tar" "$dest"
+    if [ -n "${folder:-}" ]; then tar -xf "$here/image.tar" -C "$folder"; else cp "$here/image.tar" "$dest"; fi
     label() { sed -n 's/.*dev\\.tfenv\\.'"$1"'="\\([^"]*\\)".*/\\1/p' "$last/Dockerfile"; }
     echo "labels $(cat "$here/digest") $(label cell) $(label lock)" >> "$here/events"
     [ -z "${kept:-}" ] || echo "keep $kept $(cat "$here/digest")" >> "$here/events"

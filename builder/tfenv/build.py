@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv import buildx, digest, oci
+from tfenv import buildx, digest, handover, oci
 from tfenv.context import Staged, staged
 from tfenv.disk import check_all, engine_folder, estimate
 from tfenv.engine import Engine, check, probe, probe_builder, run_command
@@ -183,8 +183,13 @@ def _run(
     name = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-{inputs.cell.name}.log"
     log = host.store.logs_dir / name
     argv = _argv(inputs, engine, stage, no_cache=no_cache, image=inputs.building if keep else "")
+    folder = stage.archive.with_suffix(".folder")
+    if inputs.base is not None:
+        argv = handover.into_folder(argv, stage.archive, folder, inputs.base)
     with host.console.build_view() as on_event:
         result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=stage.metadata)
+    if inputs.base is not None:
+        handover.pack(folder, inputs.base, stage.archive)
     oci.verify_blobs(stage.archive)
     described = oci.describe(stage.archive)
     oci.require_compression(described, "zstd")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from tfenv import render
 from tfenv.lockfile import lock_hash
@@ -22,6 +23,7 @@ class Inputs:
         files: the rendered files, by name.
         stand_in: the base image in whose place another is taken, empty for none.
         contexts: BuildKit's named contexts beside those that every build has, each known by its content.
+        base: archive of the image that this one extends, if it extends one.
     """
 
     cell: Cell
@@ -30,6 +32,7 @@ class Inputs:
     files: Mapping[str, str]
     stand_in: str = ""
     contexts: Mapping[str, str] = field(default_factory=dict)
+    base: Path | None = None
 
     @property
     def own(self) -> Lock:

@@ -65,7 +65,8 @@ def on(inputs: TeamInputs, row: Built, layout: str) -> TeamInputs:
             f"sha256:{inputs.team.row.inputs}, here is sha256:{row.inputs.hash}",
             remedy=f"type: tfenv lock {inputs.cell.name}   (keeps every pin), then: tfenv render",
         )
-    return replace(inputs, contexts={"row": layout, "team": str(resources.templates_dir() / "team")})
+    contexts = {"row": layout, "team": str(resources.templates_dir() / "team")}
+    return replace(inputs, contexts=contexts, base=row.archive)
 
 
 def row_of(inputs: TeamInputs, host: Host) -> Built:
