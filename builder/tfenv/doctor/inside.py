@@ -24,27 +24,13 @@ _PYTHONS = ("python", "python3")
 
 
 def pack(folder: Path | None = None) -> bytes:
-    """The zipapp ``doctor.pyz``: the same sources give the same bytes."""
-    import io
-    import zipfile
-
-    from tfenv.errors import IntegrityError
+    """The zipapp ``doctor.pyz``."""
+    from tfenv import pyz
     from tfenv.resources import verifier_dir
 
     root = folder if folder is not None else verifier_dir()
-    files = {path.relative_to(root).as_posix(): path for path in (root / "tfenv_doctor").rglob("*.py")}
-    files["__main__.py"] = root / "tfenv_doctor" / "__main__.py"
-    if missing := [str(path) for path in files.values() if not path.is_file()]:
-        raise IntegrityError(f"{missing[0]} is missing", remedy="install tfenv again")
-    out = io.BytesIO()
-    # Stored, not compressed: zlib's output differs between its versions.
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(files):
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.external_attr = 0o644 << 16
-            entry.create_system = 3
-            archive.writestr(entry, files[name].read_bytes())
-    return out.getvalue()
+    main = {"__main__.py": root / "tfenv_doctor" / "__main__.py"}
+    return pyz.packed({**pyz.sources(root, "tfenv_doctor"), **main})
 
 
 def doctor_in(name: str, *, deep: bool, as_json: bool, console: Console) -> int:

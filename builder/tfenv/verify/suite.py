@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tfenv import pyz
 from tfenv.errors import IntegrityError
 from tfenv.resources import verifier_dir
 
@@ -25,16 +24,7 @@ def pack(folder: Path | None = None) -> bytes:
     root = folder if folder is not None else verifier_dir()
     if not (root / "__main__.py").is_file():
         raise IntegrityError(f"{root} holds no verification suite", remedy="install tfenv again")
-    out = io.BytesIO()
-    # Stored, not compressed: zlib's output differs between its versions.
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        own = [root / "__main__.py", *(root / PACKAGE).rglob("*.py")]
-        for path in sorted(own, key=lambda p: p.relative_to(root).as_posix()):
-            entry = zipfile.ZipInfo(path.relative_to(root).as_posix(), (1980, 1, 1, 0, 0, 0))
-            entry.external_attr = 0o644 << 16
-            entry.create_system = 3
-            archive.writestr(entry, path.read_bytes())
-    return out.getvalue()
+    return pyz.packed({**pyz.sources(root, PACKAGE), "__main__.py": root / "__main__.py"})
 
 
 def suite_hash(packed: bytes, suite: str, declared: Mapping[str, Any]) -> str:
