@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ from tfenv.commands._common import emit
 from tfenv.errors import EXIT_OK, EXIT_UNVERIFIED
 
 if TYPE_CHECKING:
+    from tfenv.compat.model import Verdict
     from tfenv.console import Console
     from tfenv.knowledge import Diagnosis
     from tfenv.model import Matrix
 
 STDIN = "-"
+_GPU_TOPICS = ("gpu", "gpu-kernels", "nccl", "speed", "xla")
 #: Option -> the value of the rules that it gives.
 _GIVEN = {
     "tensorflow": "tensorflow",
@@ -62,10 +65,42 @@ def explain(
     if asked.get("gpus"):
         given["gpu"] = asked["gpus"][0]
     found = diagnose(text, given)
+    verdict = _by_facts(found)
     cells = _cells(found, matrix)
-    told = as_text(found) + (f"\ncells that run there: {', '.join(cells)}" if cells else "")
-    emit({**as_data(found), "cells": list(cells)}, as_json=as_json, text=told)
-    return EXIT_UNVERIFIED if found.outcome == "unknown" else EXIT_OK
+    data = {**as_data(found), "cells": list(cells), "facts": verdict.as_dict() if verdict else None}
+    told = [as_text(found)]
+    if verdict:
+        told += [f"by what is known of TensorFlow {found.values['tensorflow']} and this GPU or driver:"]
+        told += [f"  {one.severity} ({one.code}): {one.message}" for one in verdict.findings]
+    if cells:
+        told.append(f"cells that run there: {', '.join(cells)}")
+    refused = verdict is not None and verdict.outcome == "refused"
+    if found.outcome == "unknown" and verdict and refused:
+        data |= {"outcome": "refuse", "code": verdict.findings[0].code, "layer": "tensorflow"}
+        told = told[1:] + told[:1]
+    emit(data, as_json=as_json, text="\n".join(told))
+    return EXIT_UNVERIFIED if data["outcome"] == "unknown" else EXIT_OK
+
+
+def _by_facts(found: Diagnosis) -> Verdict | None:
+    """What the facts say of release, GPU and driver that the text names, where that is a limit."""
+    from tfenv import gpus
+    from tfenv.compat.model import Query
+    from tfenv.compat.table import judge, known
+
+    values = found.values
+    lead = found.causes[0].fit.rule if found.causes else None
+    if "tf_cuda" not in values or (lead and set(lead.topics).isdisjoint(_GPU_TOPICS)):
+        return None
+    named = (values.get(key, "") for key in ("gpu", "compute_capability"))
+    gpu = next((name for name in named if gpus.find(name)), "")
+    driver = values.get("driver", "")
+    if not gpu and not driver:
+        return None
+    query = Query(tensorflow=values["tensorflow"], gpus=(gpu,) if gpu else (), driver=driver)
+    verdict = judge(query, known())
+    kept = tuple(one for one in verdict.findings if one.severity in ("refuse", "limit"))
+    return replace(verdict, findings=kept) if kept and verdict.outcome in ("refused", "limit") else None
 
 
 def _cells(found: Diagnosis, matrix: Callable[[], Matrix | None]) -> tuple[str, ...]:

@@ -97,6 +97,7 @@ def command(
     if sum(file is not None for file in files) > 1:
         raise _usage("more than one file is given", "give one of --requirements, --dockerfile and --matrix")
     sort, content = _content(requirements_file, dockerfile, cells_file)
+    asked_name = name
     if _pasted.is_text(name) and not sort:
         from tfenv.knowledge.sorting import sort_of
 
@@ -109,11 +110,14 @@ def command(
     base = _query(name, asked, bool(sort), matrix)
     world = known()
     codes = []
+    pasted = _pasted.is_text(asked_name) and sort == "dockerfile"
     for query, found in _questions(base, sort, content):
         _check(query)
         told = answer(query, world, matrix, found)
         if sort == "dockerfile":
             told = _with_lines(told, content)
+        if pasted and not told.verdict.findings:  # a login in it, for one, the rules of texts know
+            return _pasted.explain(content, asked, lambda: matrix, as_json=as_json)
         emit(told.as_dict(), as_json=as_json, text=_text(told))
         codes.append(_code(told, strict=strict))
     return next((code for code in (1, 3) if code in codes), 0)

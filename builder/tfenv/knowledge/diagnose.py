@@ -23,6 +23,8 @@ _ERRORS = re.compile(
     r"|unsatisfied|refused|timed out|panic)\b",
     re.IGNORECASE,
 )
+#: Lines that say only that an error follows.
+_INTRODUCES = ("traceback (most recent", "during handling of the above", "the above exception was the direct")
 #: Derived value -> the value that it follows from, whose line is quoted for it.
 _BASIS = {
     "capability": "gpu",
@@ -105,7 +107,11 @@ def diagnose(text: Text, rules: Library, given: Mapping[str, str] | None = None)
     fits = [fit for fit in fits if fit.rule.id not in gone]
     causes = _ranked([fit for fit in fits if not fit.rule.noise])
     known = {line.number for fit in fits for p in fit.rule.patterns for line, _ in search.all(p)}
-    errors = (line for line in text.lines if _ERRORS.search(line.text[:500]))
+    errors = (
+        line
+        for line in text.lines
+        if _ERRORS.search(line.text[:500]) and not line.low.startswith(_INTRODUCES)
+    )
     unknown = tuple(line for line in errors if line.number not in known)
     return Diagnosis(
         causes=causes,

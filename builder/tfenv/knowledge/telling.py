@@ -5,6 +5,7 @@ Lines of the text are quoted without anything that drives a terminal: ``reading`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,10 @@ _TOLD = ("tensorflow", "python", "driver", "driver_cuda", "gpu", "sm", "tf_cuda"
 _MORE = (
     "  -> give the whole output, with the lines before the error. TF_CPP_MAX_VLOG_LEVEL=1 and NCCL_DEBUG=INFO"
     " make TensorFlow and NCCL say more, --progress=plain a build; tfenv doctor looks at the host."
+)
+_LOGIN = re.compile(r"(://)[^/@\s'\"]{1,300}@")
+_SECRET = re.compile(
+    r"(?i)((?:token|secret|passw(?:or)?d|api_?key|access_?key|credential)s?[\w-]{0,20}[\"']?[=:]\s?[\"']?)[^\s\"',;]{3,300}"
 )
 NO_RULE = "no rule fits: the cause of this is not known"
 
@@ -79,10 +84,10 @@ def _told(cause: Cause, *, leading: bool) -> list[str]:
     told = [
         f"{head}: {fit.title}",
         f"  {fit.rule.name}; layer: {fit.rule.layer} ({LAYERS[fit.rule.layer]}); {_confidence(fit)}",
-        f"  {fit.cause}",
+        f"  {hidden(fit.cause)}",
         "  decided by:",
         *_quoted(fit.lines),
-        f"  -> {fit.remedy}",
+        f"  -> {hidden(fit.remedy)}",
         f"  known from: {fit.rule.link}",
     ]
     if cause.follows:
@@ -97,11 +102,9 @@ def _told(cause: Cause, *, leading: bool) -> list[str]:
 def _nothing(of: Diagnosis) -> list[str]:
     if of.outcome == "info":
         return ["nothing is wrong in this text: what looks like it is harmless"]
-    told = [NO_RULE]
-    if of.unexplained:
-        told += ["  lines that look like errors:", *_quoted(of.unexplained[-_UNKNOWN:])]
-    told.append(_MORE)
-    return told
+    if not of.unexplained:
+        return ["no rule fits, and no line looks like an error", _MORE]
+    return [NO_RULE, "  lines that look like errors:", *_quoted(of.unexplained[-_UNKNOWN:]), _MORE]
 
 
 def _confidence(fit: Fit) -> str:
@@ -116,7 +119,13 @@ def _quoted(lines: Iterable[Line]) -> list[str]:
 
 
 def _cut(text: str) -> str:
+    text = hidden(text)
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 3]}..."
+
+
+def hidden(text: str) -> str:
+    """A text without the passwords in its addresses and the values of what is called a token or a key."""
+    return _SECRET.sub(r"\1***", _LOGIN.sub(r"\1***@", text))
 
 
 def _fit(fit: Fit) -> dict[str, Any]:
@@ -126,8 +135,8 @@ def _fit(fit: Fit) -> dict[str, Any]:
         "confidence": fit.rule.confidence,
         "outcome": fit.rule.outcome,
         "effect": fit.rule.effect,
-        "cause": fit.cause,
-        "remedy": fit.remedy,
+        "cause": hidden(fit.cause),
+        "remedy": hidden(fit.remedy),
         "source": fit.rule.link,
         "evidence": [_line(line) for line in fit.lines],
     }
