@@ -16,10 +16,10 @@ import pytest
 import tiny
 from snapshots import SNAPSHOT, bundle
 from tfenv import build, buildx, oci
-from tfenv.engine import Engine
-from tfenv.snapshot import archive, tree
+from tfenv.engine import Engine, run_command
+from tfenv.snapshot import archive, base, tree
 from tfenv.snapshot.archive import write
-from tfenv.snapshot.format import Expected, load
+from tfenv.snapshot.format import Context, Expected, load
 from tfenv.snapshot.layout import Layout
 from tfenv.snapshot.parts import Item
 
@@ -60,17 +60,22 @@ def engine() -> Engine:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Path:
     """A snapshot of what the engine builds of a small Dockerfile."""
-    root = tmp_path_factory.mktemp("snapshot")
-    files = {"context/Dockerfile": DOCKERFILE.encode(), "context/essential.tar": essential()}
+    return make(tmp_path_factory.mktemp("snapshot"), engine, DOCKERFILE)
+
+
+def make(root: Path, engine: Engine, dockerfile: str, **changes: Any) -> Path:
+    """Build once, and archive inputs and result; ``changes`` are of the document."""
+    files = {"context/Dockerfile": dockerfile.encode(), "context/essential.tar": essential()}
     for name, content in files.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes(content)
     (root / "wheels").mkdir()
+    bases = {c.name: f"oci-layout://{root / c.folder}@{c.digest}" for c in changes.get("contexts", ())}
     argv = buildx.build_argv(
         engine,
         context=root / "context",
         dockerfile=root / "context" / "Dockerfile",
-        named_contexts={"wheels": root / "wheels"},
+        named_contexts={"wheels": root / "wheels", **bases},
         epoch=EPOCH,
         output=root / "image.tar",
         metadata=root / "metadata.json",
@@ -93,8 +98,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Path:
         export=buildx.EXPORT,
         builder=archive.identity(engine, build.builder_name(engine)),
         expected=expected,
+        **changes,
     )
     items = [Item(name, content) for name, content in files.items()]
+    items += [Item(str(p.relative_to(root)), p) for p in sorted((root / "base").rglob("*")) if p.is_file()]
     items += [
         Item("expected/manifest.json", manifest),
         Item("expected/config.json", config),
@@ -104,9 +111,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Path:
     return root / "kept"
 
 
-def rebuild(way: Way, kept: Path, root: Path) -> tuple[int, dict[str, Any]]:
+def rebuild(way: Way, kept: Path, root: Path, *more: str) -> tuple[int, dict[str, Any]]:
     tfenv = str(Path(sys.executable).with_name("tfenv"))
-    argv, env, place = command(way, [tfenv, "rebuild", str(kept), "--offline", "--json"], root, network=False)
+    argv, env, place = command(
+        way, [tfenv, "rebuild", str(kept), "--offline", "--json", *more], root, network=False
+    )
     kept.chmod(0o755)
     done = subprocess.run(argv, env=env, cwd=place, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
@@ -146,3 +155,42 @@ def test_another_compression_level_is_the_same_content(kept: Path, tmp_path: Pat
     write(Layout(tmp_path / "other"), replace(snapshot, export=export), items)
     code, told = rebuild(WAYS[0], tmp_path / "other", tmp_path / "run")
     assert (code, told["outcome"], list(told["causes"])) == (0, "same content", ["compressor"])
+
+
+def test_a_base_image_comes_from_the_bundle_alone(engine: Engine, tmp_path: Path) -> None:
+    """It is taken out of the engine into the bundle; then the engine forgets it, and the network is cut."""
+    image, client = tiny.name(), engine.client or "docker"
+    context = tiny.context(tmp_path / "of-base", "FROM scratch\nCOPY say.bin /\n")
+    argv = buildx.build_argv(
+        engine,
+        context=context,
+        dockerfile=context / "Dockerfile",
+        epoch=EPOCH,
+        output=tmp_path / "base.tar",
+        metadata=tmp_path / "base.json",
+        image=image,
+    )
+    digest = buildx.run_build(argv, os.environ, tmp_path / "log", metadata=tmp_path / "base.json").digest
+    (tmp_path / "base" / "0").mkdir(parents=True)
+    try:
+        base.save(f"{image}@{digest}", digest, run_command, client, tmp_path / "base" / "0")
+    finally:
+        run_command([client, "image", "rm", image])
+    name = f"{image}@{digest}"
+    dockerfile = f"FROM {name}\nADD essential.tar /\n"
+    kept = make(tmp_path, engine, dockerfile, contexts=(Context(name=name, folder="base/0", digest=digest),))
+    code, told = rebuild(WAYS[0], kept, tmp_path / "run")
+    assert (code, told.get("outcome")) == (0, "identical"), told
+
+
+def test_the_engine_gets_the_image_that_was_rebuilt(engine: Engine, tmp_path: Path) -> None:
+    cell = tiny.name().partition(":")[0]
+    kept = make(tmp_path, engine, DOCKERFILE, cell=cell)
+    name, client = f"tfenv-rebuilt:{cell}", engine.client or "docker"
+    try:
+        code, told = rebuild(WAYS[0], kept, tmp_path / "run", "--load")
+        assert code == 0, told
+        found = run_command([client, "image", "inspect", "--format", "{{.Id}}", name])
+        assert found.stdout.strip() == told["expected"]
+    finally:
+        run_command([client, "image", "rm", name])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
         host.store.tmp_dir.mkdir(parents=True, exist_ok=True)
         with (
             staged(inputs.own, inputs.files, host.store, name) as stage,
-            bases(inputs, run_command, engine.client or "docker", host.store.tmp_dir) as (contexts, layouts),
+            bases(inputs, _patiently, engine.client or "docker", host.store.tmp_dir) as (contexts, layouts),
         ):
             subject = parts.Subject(
                 inputs=inputs,
@@ -92,6 +93,10 @@ def archive(inputs: Inputs, host: Host, folder: Path, *, cell_folder: Path, repo
             )
             snapshot = describe(inputs, built, files, engine, contexts)
             return write(layout, snapshot, parts.items(subject))
+
+
+# A base image of gigabytes is pulled and written by the engine.
+_patiently = partial(run_command, timeout=3600)
 
 
 @contextmanager
