@@ -15,6 +15,7 @@ from tfenv.apt import Run, ScratchApt
 from tfenv.errors import NotReadyError, TfenvError
 from tfenv.mirrors import Archive, Mirrors, find_mirrors
 from tfenv.model import DebianPackage
+from tfenv.times import rfc3339
 
 Stanza = Mapping[str, str]
 
@@ -67,7 +68,6 @@ def sources_list(suite: str, mirrors: Mirrors, keyring: str) -> str:
 
 def newest_date(releases: Iterable[str]) -> str:
     """The latest ``Date`` of some Release (or InRelease) files, as RFC 3339 in UTC."""
-    from datetime import timezone
     from email.utils import parsedate_to_datetime
 
     dates = [match[1] for text in releases if (match := re.search(r"^Date: *(.+)$", text, re.MULTILINE))]
@@ -78,7 +78,7 @@ def newest_date(releases: Iterable[str]) -> str:
             "the Debian mirror's Release files do not say when they were made",
             remedy="try another mirror: TFENV_DEBIAN_MIRROR=<URL of a mirror, ending in /debian>",
         ) from error
-    return newest.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(newest)
 
 
 def debian_packages(

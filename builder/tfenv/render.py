@@ -6,14 +6,13 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Set
-from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv import resources
 from tfenv.errors import DriftError, UsageError
-from tfenv.times import unix
+from tfenv.times import rfc3339, unix
 
 if TYPE_CHECKING:
     import jinja2
@@ -75,7 +74,6 @@ def image_environment(lock: Lock) -> dict[str, str]:
 
 def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dict[str, str]:
     """OCI annotations as labels, and the stack under the project's own prefix."""
-    created = datetime.fromtimestamp(lock.epoch, timezone.utc)
     row = cell.row
     return {
         "org.opencontainers.image.title": cell.name,
@@ -84,7 +82,7 @@ def image_labels(cell: Cell, lock: Lock, lock_hash: str, *, locked: bool) -> dic
             f"Python {cell.python} on {cell.base.name}"
         ),
         "org.opencontainers.image.version": row.tensorflow,
-        "org.opencontainers.image.created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "org.opencontainers.image.created": rfc3339(lock.epoch),
         f"{LABEL_PREFIX}.cell": cell.name,
         f"{LABEL_PREFIX}.tensorflow": row.tensorflow,
         f"{LABEL_PREFIX}.cuda": cell.cuda_set.cuda,

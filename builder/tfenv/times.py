@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 
 
 def instant(time: str) -> datetime:
@@ -17,3 +17,19 @@ def instant(time: str) -> datetime:
 def unix(time: str) -> int:
     """The same in Unix seconds."""
     return int(instant(time).timestamp())
+
+
+def rfc3339(moment: datetime | int) -> str:
+    """A moment as such a text.
+
+    Args:
+        moment: with a time zone, or Unix seconds; parts of a second are left out.
+    """
+    if isinstance(moment, int):
+        moment = datetime.fromtimestamp(moment, timezone.utc)
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def now() -> str:
+    """The present, as such a text."""
+    return rfc3339(datetime.now(timezone.utc))

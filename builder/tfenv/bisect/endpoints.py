@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from tfenv.bisect.model import Endpoint, PinSet
@@ -14,7 +14,7 @@ from tfenv.errors import UsageError
 from tfenv.files import LOCK_NAME
 from tfenv.lockfile import REQUIREMENTS_NAME, load_lock
 from tfenv.model import Cell, Environment, Lock
-from tfenv.times import instant
+from tfenv.times import instant, rfc3339
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?Z?")
@@ -136,12 +136,12 @@ def moment(text: str, now: datetime) -> str:
         UsageError: it looks like a date and is none.
     """
     if text in ("today", "now"):
-        return _written(now)
+        return rfc3339(now)
     try:
         if _DAY.fullmatch(text):
-            return _written(min(instant(f"{text}T00:00:00Z") + timedelta(days=1), now))
+            return rfc3339(min(instant(f"{text}T00:00:00Z") + timedelta(days=1), now))
         if _TIME.fullmatch(text):
-            return _written(instant(text.replace(" ", "T")))
+            return rfc3339(instant(text.replace(" ", "T")))
     except ValueError as error:
         raise UsageError(f"{text} is no date: {error}", remedy="write it as 2024-03-01") from error
     return ""
@@ -194,7 +194,3 @@ def _from_file(text: str, path: Path, asked: Asked | None, places: Places) -> En
     if not places.cuda and path.name == REQUIREMENTS_NAME:
         pins = PinSet.of(pin for pin in pins.pins if not pin.name.startswith(CUDA_WHEELS))
     return Endpoint(label=text, pins=pins) if asked is None else _asking(text, asked, pins=pins)
-
-
-def _written(time: datetime) -> str:
-    return time.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

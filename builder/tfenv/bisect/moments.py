@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from tfenv.bisect.changes import changes
 from tfenv.bisect.model import Change, PinSet
 from tfenv.simple_index import ProjectFile
-from tfenv.times import instant
+from tfenv.times import instant, rfc3339
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.version import Version
 
 Files = Callable[[str], Iterable[ProjectFile]]
-_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def moments(
@@ -44,7 +43,7 @@ def moments(
             # One second later: a resolver leaves out what was uploaded at that very moment.
             at = uploaded.replace(microsecond=0) + timedelta(seconds=1)
             if low < at < high:
-                found.add(at.strftime(_FORMAT))
+                found.add(rfc3339(at))
     ordered = sorted(found)
     return tuple(ordered if instant(since) <= instant(until) else reversed(ordered))
 

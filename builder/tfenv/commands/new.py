@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
+from tfenv import times
 from tfenv.commands._common import emit, json_option
 
 
@@ -31,7 +31,7 @@ from tfenv.commands._common import emit, json_option
 @click.option(
     "--exclude-newer",
     metavar="TIME",
-    default=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    default=times.now,
     help="No wheel uploaded later is locked, e.g. 2024-06-01T00:00:00Z. Default: now.",
 )
 @click.option("--replace", is_flag=True, help="In place of the environment of that name.")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv import images
+from tfenv import images, times
 
 from . import state
 from .log import Log
@@ -81,7 +79,7 @@ def _kind(before: str, image: Image) -> Kind:
 def event_of(name: str, image: Image, *, before: str, why: str, verdict: str, kind: Kind) -> Event:
     """The line that is written down for a move that happens now."""
     return Event(
-        at=datetime.fromtimestamp(int(time.time()), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        at=times.now(),
         name=name,
         kind=kind,
         before="" if before == image.id else before,

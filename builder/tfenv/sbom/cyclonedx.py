@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from tfenv.times import rfc3339
+
 from .model import Bill, Component, Kind, Licence
-from .times import rfc3339
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:tfenv:sbom")
 _TYPES: Mapping[Kind, str] = {

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tfenv.times import rfc3339
+
 from .cyclonedx import serial
 from .model import Bill, Component, Kind, Licence
-from .times import rfc3339
 
 _NONE = "NOASSERTION"
 _PURPOSES: Mapping[Kind, str] = {

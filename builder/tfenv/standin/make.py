@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv.model import Interpreter, Lock, Wheel
+from tfenv.times import rfc3339
 
 from .parts import LABEL, Parts, parts_of
 from .python import write_python_tar
@@ -130,7 +131,7 @@ def interpreter(made: StandIn, store: Store) -> Interpreter:
         filename=made.python_tar.name,
         path=f"0/{made.python_tar.name}",
         sha256=sha256,
-        released=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(parts_of(made.image).epoch)),
+        released=rfc3339(parts_of(made.image).epoch),
     )
 
 

@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
+from tfenv import times
 from tfenv.errors import UsageError
 from tfenv.lock import Upgrade
 from tfenv.model import DebianPackage, Environment, Lock, Wheel
@@ -77,7 +77,7 @@ def host_resolvers(env: Mapping[str, str] | None = None) -> Resolvers:
         wheels=wheels,
         debian=lambda suite, installed, wanted: resolve_on_top(suite, installed, wanted, env),
         uv=lambda: uv_version(uv_binary(env)),
-        now=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=times.now,
     )
 
 
