@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from tfenv.errors import IntegrityError
 
@@ -186,6 +186,29 @@ def documents(path: Path, *digests: str) -> tuple[bytes, ...]:
                 raise layout.wrong(f"{digest} does not have its own hash")
             found.append(data)
         return tuple(found)
+
+
+@contextmanager
+def opened(path: Path, layer: LayerBlob) -> Iterator[IO[bytes]]:
+    """The tar of a layer of the archive at ``path``, uncompressed, to be read from the front.
+
+    Raises:
+        IntegrityError: it is missing. What reads it raises the decompressor's own errors.
+    """
+    with _layout(path) as layout:
+        blob = layout.open(layout.blob(layer.digest))
+        if layer.media_type.endswith("zstd"):
+            import zstandard
+
+            with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
+                yield cast(IO[bytes], reader)
+        elif layer.media_type.endswith("gzip"):
+            import gzip
+
+            with gzip.GzipFile(fileobj=blob) as stream:
+                yield cast(IO[bytes], stream)
+        else:
+            yield blob
 
 
 def require_compression(archive: Archive, kind: str) -> None:

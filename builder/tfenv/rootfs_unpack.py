@@ -10,10 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
 
 from tfenv import oci
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
@@ -55,11 +52,11 @@ def _unpack_layer(archive: Path, layer: oci.LayerBlob, folder: Path) -> None:
         raise NotReadyError("this host has no tar", remedy="install tar")
     command = ["tar", "-C", str(folder), "--exclude=.wh.*", "-xpf", "-"]
     removed = []
-    with _layer(archive, layer) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+    with oci.opened(archive, layer) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
         removed = [member.name for member in tar if Path(member.name).name.startswith(".wh.")]
     for name in removed:
         _remove(folder, name)
-    with _layer(archive, layer) as stream:
+    with oci.opened(archive, layer) as stream:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdin is not None and process.stderr is not None
         try:
@@ -92,25 +89,6 @@ def _remove(folder: Path, whiteout: str) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _layer(archive: Path, layer: oci.LayerBlob) -> Iterator[IO[bytes]]:
-    with tarfile.open(archive) as outer:
-        blob = outer.extractfile("blobs/" + layer.digest.replace(":", "/"))
-        assert blob is not None
-        if layer.media_type.endswith("zstd"):
-            import zstandard
-
-            with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
-                yield cast(IO[bytes], reader)
-        elif layer.media_type.endswith("gzip"):
-            import gzip
-
-            with gzip.open(blob) as stream:
-                yield cast(IO[bytes], stream)
-        else:
-            yield blob
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Written beside the digests, so that years later a rebuild can be compared file b
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
@@ -13,7 +12,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import zstandard
 
@@ -83,20 +82,11 @@ def read_tree(archive: Path) -> Tree:
         IntegrityError: it is damaged.
     """
     described = oci.describe(archive)
-    with tarfile.open(archive) as outer:
-        layers = []
-        for layer in described.layers:
-            blob = outer.extractfile(f"blobs/{layer.digest.replace(':', '/')}")
-            assert blob is not None  # oci.describe has seen it
-            layers.append(tuple(_entries(decompressed(blob, layer.media_type), str(archive))))
+    layers = []
+    for layer in described.layers:
+        with oci.opened(archive, layer) as stream:
+            layers.append(tuple(_entries(stream, str(archive))))
     return Tree(tuple(layers))
-
-
-def decompressed(blob: IO[bytes], media_type: str) -> IO[bytes]:
-    """A layer's tar from its blob."""
-    if media_type.endswith("zstd"):
-        return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True))
-    return cast(IO[bytes], gzip.GzipFile(fileobj=blob)) if media_type.endswith("gzip") else blob
 
 
 def _entries(stream: IO[bytes], where: str) -> Iterator[Entry]:
