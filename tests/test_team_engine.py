@@ -138,3 +138,20 @@ def test_a_build_by_hand_has_the_row_beside_it(inputs: TeamInputs, host: Host, t
     )
     made = oci.describe(tmp_path / "hand/image.oci.tar")
     assert made.manifest_digest == again(inputs, host).digest.manifest
+
+
+def test_a_row_that_only_the_engine_has_is_taken_from_there(
+    inputs: TeamInputs, host: Host, row: digest.Digest, loaded: list[str]
+) -> None:
+    built = row_of(inputs, host)
+    images.settle(built, os.environ)
+    name = tiny.name()
+    images.tag(row.manifest, (name,), os.environ)
+    loaded.append(name)
+    built.archive.unlink()
+    known = replace(inputs, team=replace(inputs.team, row=replace(inputs.team.row, manifest=row.manifest)))
+    found = row_of(known, host)
+    assert (found.digest.manifest, found.digest.diff_ids) == (row.manifest, row.diff_ids)
+    assert found.digest.layer_bytes == row.layer_bytes
+    oci.verify_blobs(found.archive)
+    assert again(known, host).digest.diff_ids[: len(row.diff_ids)] == row.diff_ids

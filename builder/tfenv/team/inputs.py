@@ -70,17 +70,50 @@ def on(inputs: TeamInputs, row: Built, layout: str) -> TeamInputs:
 
 
 def row_of(inputs: TeamInputs, host: Host) -> Built:
-    """The row's image as a build of it: the store's, or built now.
+    """The row's image as a build of it: the store's, the engine's, or built now.
 
     Raises:
         NotReadyError: engine, disk or network; MissingInputs: a locked file of the row's is gone.
     """
     from tfenv import build
 
-    found = build.find(inputs.below, host.store)
+    found = build.find(inputs.below, host.store) or _from_engine(inputs, host)
     if found is None:
         host.console.note(
             f"{inputs.cell.name}: {inputs.below.cell.name} was never built here: it comes first"
         )
         found = build.build(inputs.below, host)
     return found
+
+
+def _from_engine(inputs: TeamInputs, host: Host) -> Built | None:
+    """The image of the recorded digest, which an engine may have from a registry, or have kept after a gc."""
+    from tfenv import build, digest, oci
+    from tfenv.container import connect
+
+    recorded = inputs.team.row.manifest
+    with connect(host.env) as containers:
+        if not recorded or containers.inspect(recorded) is None:
+            return None
+        host.console.note(f"{inputs.cell.name}: taking {inputs.below.cell.name} out of the engine")
+        with host.store.temp() as path:
+            with containers.saved(recorded) as pieces, path.open("wb") as file:
+                file.writelines(pieces)
+            described = oci.describe(path)
+            if described.manifest_digest != recorded:
+                return None  # an engine of another store, which does not keep digests
+            oci.verify_blobs(path)
+            size = path.stat().st_size
+            archive = host.store.adopt(path)
+    made = digest.Digest(
+        inputs=inputs.below.hash,
+        lock=inputs.below.lock_hash,
+        manifest=recorded,
+        config=described.config_digest,
+        diff_ids=described.diff_ids,
+        layer_bytes=tuple(layer.size for layer in described.layers),
+        builder=build.builder_name(build.ready_engine(host.env)),
+    )
+    told = json.loads(digest.dump(made)) | {"archive": archive.name, "archive_bytes": size}
+    host.store.write_record(inputs.below.hash, told)
+    return build.find(inputs.below, host.store)
