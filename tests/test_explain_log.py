@@ -133,3 +133,40 @@ def test_a_log_of_powershell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     pipe(monkeypatch, CUDNN.encode("utf-16"))
     assert run(["explain", "-"]) == 0
     assert "cudnn-minor-too-old" in capsys.readouterr().out
+
+
+def test_what_the_facts_say_of_release_and_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe(monkeypatch, b"tensorflow 2.15.1\nname: NVIDIA GeForce RTX 5090, pci bus id: 1\nFlurbError: no\n")
+    assert run(["explain", "-", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["outcome"] == "refuse" and told["causes"] == []
+    assert told["facts"]["outcome"] == "refused" and told["code"] == told["facts"]["findings"][0]["code"]
+
+
+def test_the_facts_are_silent_where_they_see_no_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe(monkeypatch, b"tensorflow 2.15.1\nname: Tesla T4, pci bus id: 1\nFlurbError: no\n")
+    assert run(["explain", "-", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["facts"] is None
+
+
+def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe(
+        monkeypatch,
+        b"<missing> 2 weeks ago ARG PIP_INDEX_URL=https://ada:s3cret@index.example/simple\n"
+        b"FlurbError: HF_TOKEN=hf_abcdef went wrong\n",
+    )
+    assert run(["explain", "-"]) == 0
+    said = capsys.readouterr().out
+    assert "secret-in-history" in said and "s3cret" not in said and "hf_abcdef" not in said
+
+
+def test_a_dockerfile_with_a_password(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe(monkeypatch, b"ARG PIP_INDEX_URL=https://ada:s3cret@index.example/simple\n")
+    assert run(["explain", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["code"] == "secret-in-history"

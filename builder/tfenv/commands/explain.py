@@ -116,7 +116,8 @@ def command(
         told = answer(query, world, matrix, found)
         if sort == "dockerfile":
             told = _with_lines(told, content)
-        if pasted and not told.verdict.findings:  # a login in it, for one, the rules of texts know
+        if pasted and {one.code for one in told.verdict.findings} <= {"dockerfile-empty"}:
+            # What is wrong with it, a login for one, may be known to the rules of texts.
             return _pasted.explain(content, asked, lambda: matrix, as_json=as_json)
         emit(told.as_dict(), as_json=as_json, text=_text(told))
         codes.append(_code(told, strict=strict))
