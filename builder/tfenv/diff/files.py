@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .model import Entry, Layer
+from tfenv.whiteouts import hidden, is_mark
 
-_WHITEOUT = ".wh."
-_OPAQUE = ".wh..wh..opq"
+from .model import Entry, Layer
 
 
 def merged(layers: Iterable[Layer]) -> tuple[dict[str, Entry], dict[str, str]]:
-    """The files and the kept texts of an image.
-
-    A layer takes files away by whiteouts, https://github.com/opencontainers/image-spec/blob/main/layer.md.
-    They act on the layers below only, wherever they stand in their own.
-    """
+    """The files and the kept texts of an image."""
     entries: dict[str, Entry] = {}
     texts: dict[str, str] = {}
     for layer in layers:
-        gone: list[str] = []
-        emptied: list[str] = []
-        own = {}
-        for path, entry in layer.entries.items():
-            folder, _, name = path.rpartition("/")
-            if name == _OPAQUE:
-                emptied.append(folder)
-            elif name.startswith(_WHITEOUT):
-                gone.append(f"{folder}/{name[len(_WHITEOUT) :]}".lstrip("/"))
-            else:
-                own[path] = entry
+        own = {path: entry for path, entry in layer.entries.items() if not is_mark(path)}
         # A file in place of a folder hides what was in it.
-        gone += [path for path, new in own.items() if new.kind != "d" and _is_folder(entries, path)]
-        if gone or emptied:
-            _remove(entries, texts, set(gone), set(emptied))
+        replaced = [path for path, new in own.items() if new.kind != "d" and _is_folder(entries, path)]
+        if hides := hidden(layer.entries, replaced):
+            for path in [path for path in entries if hides.hides(path)]:
+                del entries[path]
+                texts.pop(path, None)
         for path in own:
             texts.pop(path, None)
         entries.update(own)
@@ -44,23 +31,3 @@ def merged(layers: Iterable[Layer]) -> tuple[dict[str, Entry], dict[str, str]]:
 def _is_folder(entries: dict[str, Entry], path: str) -> bool:
     old = entries.get(path)
     return old is not None and old.kind == "d"
-
-
-def _remove(entries: dict[str, Entry], texts: dict[str, str], gone: set[str], emptied: set[str]) -> None:
-    for path in list(entries):
-        if path in gone or _below(path, gone) or _below(path, emptied):
-            del entries[path]
-            texts.pop(path, None)
-
-
-def _below(path: str, folders: set[str]) -> bool:
-    if not folders:
-        return False
-    if "" in folders:
-        return True
-    at = path.find("/")
-    while at >= 0:
-        if path[:at] in folders:
-            return True
-        at = path.find("/", at + 1)
-    return False

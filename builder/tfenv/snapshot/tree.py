@@ -18,6 +18,7 @@ import zstandard
 
 from tfenv import oci
 from tfenv.errors import IntegrityError
+from tfenv.whiteouts import hidden, is_mark
 
 _CHUNK = 1 << 20
 _LIMIT = 256 << 20  # bytes of a recorded tree, unpacked; a TensorFlow image's takes 5 MB
@@ -31,7 +32,6 @@ _KINDS = {
     tarfile.BLKTYPE: "device",
     tarfile.FIFOTYPE: "pipe",
 }
-_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,25 +160,15 @@ def merged(layers: Iterable[Iterable[Entry]]) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for layer in layers:
         entries = list(layer)
-        for entry in entries:  # what is hidden is of the layers below, wherever the mark stands
-            folder, _, name = entry.path.rpartition("/")
-            if name == _OPAQUE:
-                _forget(found, folder, itself=False)
-            elif name.startswith(_WHITEOUT):
-                _forget(found, f"{folder}/{name[len(_WHITEOUT) :]}".lstrip("/"), itself=True)
+        if hides := hidden(entry.path for entry in entries):
+            found = {path: entry for path, entry in found.items() if not hides.hides(path)}
         for entry in entries:
-            if entry.path.rpartition("/")[2].startswith(_WHITEOUT) or not entry.path:
+            if is_mark(entry.path) or not entry.path:
                 continue
             if entry.kind == "hard link" and (target := found.get(entry.link)):
                 entry = replace(target, path=entry.path)
             found[entry.path] = entry
     return dict(sorted(found.items()))
-
-
-def _forget(found: dict[str, Entry], path: str, *, itself: bool) -> None:
-    below = f"{path}/" if path else ""
-    for name in [n for n in found if (itself and n == path) or n.startswith(below)]:
-        del found[name]
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
