@@ -228,18 +228,35 @@ def test_there_is_no_stand_in_below_an_environment(here: Place, inputs: TeamInpu
         pipeline.on_stand_in(inputs, here.host)
 
 
+def gone(*_: object, **__: object) -> None:
+    raise MissingInputs(small.CELL, debian=["libc6.deb"])
+
+
 def test_a_row_whose_inputs_are_gone_is_not_replaced_by_another(
     here: Place, inputs: TeamInputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(*_: object, **__: object) -> None:
-        raise MissingInputs(small.CELL, debian=["libc6.deb"])
-
     monkeypatch.setattr("tfenv.fetch.fetch", gone)
+    monkeypatch.setattr(flow, "host_resolvers", lambda env: teams.resolvers())
     here.store.path(here.lock.debian[0].sha256).unlink()
     with pytest.raises(MissingInputs, match=r"libc6\.deb") as error:
         up._make(here.workspace, inputs, here.host)
     assert f"tfenv lock {small.CELL} --upgrade debian" in error.value.remedy
     assert here.docker.builds == 0
+
+
+def test_the_teams_packages_of_today_are_taken_and_the_image_says_so(
+    here: Place, inputs: TeamInputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = replace(teams.deb("libgl1", "2.0"), sha256=small.put(here.store, b"new"), size=3)
+    found = teams.resolvers(debian=lambda *_: ((newer,), "2025-12-02T00:00:00Z"))
+    monkeypatch.setattr("tfenv.fetch.fetch", gone)
+    monkeypatch.setattr(flow, "host_resolvers", lambda env: found)
+    for package in inputs.own.debian:
+        here.store.path(package.sha256).unlink()
+    made, image, _ = up._make(here.workspace, inputs, here.host)
+    assert made.ending == "-unlocked" and 'dev.tfenv.locked="false"' in made.files["Dockerfile"]
+    assert ("libgl1", "2.0") in [(p.name, p.version) for p in made.lock.debian]
+    assert pipeline.lock_of(here.workspace, inputs.cell, image, here.host) == made.lock
 
 
 # The commands.

@@ -156,8 +156,13 @@ def prepare(workspace: Workspace, cell: Cell, host: Host) -> Inputs:
 def todays(inputs: Inputs, host: Host) -> Inputs:
     """The same with the Debian packages of today, where the locked ones are no longer to be had."""
     from tfenv.lock import host_resolvers, with_todays_debian
+    from tfenv.team.inputs import TeamInputs
 
     cell = inputs.cell
+    if isinstance(inputs, TeamInputs):
+        from tfenv.team import flow
+
+        return flow.todays(inputs, host)
     return unlocked(
         cell, with_todays_debian(inputs.lock, host_resolvers(host.env), cell.base.packages_for(cell.python))
     )

@@ -32,6 +32,10 @@ def lock(
     from tfenv.team.locking import OWN_UPGRADES, host_resolvers
 
     own = upgrade & set(OWN_UPGRADES)
+    if upgrade and not own:
+        console.note(
+            f"{cell.name}: its base and its Python are those of {cell.start.name}; nothing to upgrade"
+        )
     if own or packages or not workspace.is_locked(cell):
         what = ", ".join([*sorted(own), *packages]) or "everything"
         console.note(f"{cell.name}: resolving {what} on {cell.start.name}")

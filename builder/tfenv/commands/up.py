@@ -9,7 +9,6 @@ import click
 
 from tfenv.commands._common import emit, gpus_option, json_option
 from tfenv.errors import EXIT_FAILED
-from tfenv.model import Environment
 
 if TYPE_CHECKING:
     from tfenv.build import Host
@@ -95,8 +94,8 @@ def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Ima
         if recorded := pipeline.recorded_image(workspace, inputs, host):
             host.console.warn(f"{gone.message}\nthe engine still has the recorded image: it is taken")
             return inputs, recorded, "identical"
-        if gone.wheels or isinstance(inputs.cell, Environment):
-            raise  # of an environment: what its row needs is locked anew with its row
+        if gone.wheels:
+            raise
         host.console.warn(f"{gone.message}\ngoing on with today's versions: this is {NOT_LOCKED}")
         inputs = pipeline.todays(inputs, host)
         made = pipeline.make(workspace, inputs, host)

@@ -179,6 +179,19 @@ def uncommitted(workspace: Workspace, cell: Environment) -> TeamInputs | None:
     )
 
 
+def todays(inputs: TeamInputs, host: Host) -> TeamInputs:
+    """The same with the team's Debian packages of today; the row's own stay as they are locked."""
+    cell, row = inputs.cell, inputs.row
+    if not cell.apt:
+        return inputs
+    found, at = host_resolvers(host.env).debian(row.suite, row.debian, cell.apt)
+    debian = tuple(sorted(found, key=lambda package: package.name))
+    team = replace(inputs.team, debian=debian, debian_locked_at=at)
+    lock = whole(cell, row, team)
+    made = render(cell, row, team, lock, locked=False)
+    return replace(inputs, team=team, lock=lock, locked=False, files=made)
+
+
 def build_on_row(inputs: TeamInputs, host: Host, *, no_cache: bool, archive_only: bool) -> Built:
     """The archive of an environment; its row's image is built first where it never was."""
     from tfenv import build
