@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from tfenv.diff import sides
-from tfenv.diff.layout import Part, archive
+from tfenv.diff.places import Part, archive
 from tfenv.workspace import here
 from zstandard import ZstdDecompressor
 

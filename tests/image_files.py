@@ -12,8 +12,9 @@ from typing import Any
 
 import small
 from tfenv.diff.describe import of_image
-from tfenv.diff.layout import Folder, read_image
+from tfenv.diff.layout import read_image
 from tfenv.diff.model import Description
+from tfenv.diff.places import Folder
 
 STATUS = "var/lib/dpkg/status"
 DPKG = b"""Package: libc6

@@ -191,7 +191,8 @@ def test_layers_that_were_read_are_kept(tmp_path: Path) -> None:
 
 
 def test_an_image_is_known_only_with_all_its_layers(tmp_path: Path) -> None:
-    from tfenv.diff.layout import Folder, read_image
+    from tfenv.diff.layout import read_image
+    from tfenv.diff.places import Folder
 
     at = image_files.folder(
         tmp_path / "l", image_files.image([image_files.layer({"a": b"1"})], {"User": "1"})

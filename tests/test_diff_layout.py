@@ -8,8 +8,10 @@ from pathlib import Path
 
 import image_files
 import pytest
-from tfenv.diff.layout import Folder, Image, Streamed, archive, read_image
+from tfenv.diff.layout import Image, read_image
 from tfenv.diff.model import Layer
+from tfenv.diff.places import Folder, archive
+from tfenv.diff.stream import Streamed
 from tfenv.errors import IntegrityError, UsageError
 
 Read = Callable[..., Image]
@@ -163,20 +165,20 @@ def test_what_is_no_tar(tmp_path: Path) -> None:
 
 
 def test_a_stream_of_documents_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfenv.diff import layout
+    from tfenv.diff import stream
 
     files = {f"x{n}": b"{" + bytes(1000) for n in range(20)}
-    monkeypatch.setattr(layout, "_DOCUMENTS_MAX", 10_000)
+    monkeypatch.setattr(stream, "_DOCUMENTS_MAX", 10_000)
     with pytest.raises(IntegrityError, match="of documents"):
         Streamed(image_files.chunks(image_files.tar(files)), "it", lambda _, make: make())
 
 
 def test_members_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfenv.diff import layout
+    from tfenv.diff import places
 
     data = image_files.tar({f"x{n}": b"" for n in range(20)})
     (tmp_path / "a.tar").write_bytes(data)
-    monkeypatch.setattr(layout, "_MOST_MEMBERS", 10)
+    monkeypatch.setattr(places, "_MOST_MEMBERS", 10)
     with pytest.raises(IntegrityError, match="members"), archive(tmp_path / "a.tar"):
         raise AssertionError
     with pytest.raises(IntegrityError, match="members"):

@@ -13,10 +13,12 @@ from tfenv.engine import run_command
 from tfenv.errors import MatrixError, UsageError
 
 from . import describe
-from .layout import Folder, Streamed, archive, read_image
+from .layout import read_image
 from .model import Description
+from .places import Folder, archive
 from .recall import Recaller
 from .revisions import lock_at
+from .stream import Streamed
 
 if TYPE_CHECKING:
     from tfenv.model import Cell

@@ -12,8 +12,9 @@ from tfenv.snapshot import choosing, format, tree
 from tfenv.snapshot.layout import Layout
 
 from . import describe
-from .layout import Folder, Image, Stored
+from .layout import Image, Stored
 from .model import Description, Entry, Layer
+from .places import Folder
 
 _TREE = 256 << 20  # bytes; the recorded tree of an image is some megabytes
 _KINDS = {"file": "f", "folder": "d", "link": "l"}
