@@ -9,8 +9,9 @@ from typing import Any
 
 import small
 import tiny
+from tfenv.snapshot.descriptors import Manifest
 from tfenv.snapshot.format import Builder, Expected, Snapshot
-from tfenv.snapshot.layout import Layout, Manifest
+from tfenv.snapshot.layout import Layout
 
 Tell = Callable[..., tuple[int, str, str]]
 

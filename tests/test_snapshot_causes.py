@@ -16,7 +16,8 @@ from tfenv import compare as archives
 from tfenv import oci
 from tfenv.snapshot import comparing
 from tfenv.snapshot.causes import CAUSES
-from tfenv.snapshot.comparing import OTHER_CAUSES, Comparison, Image, compare, why
+from tfenv.snapshot.comparing import OTHER_CAUSES, Comparison, compare, why
+from tfenv.snapshot.sides import Image
 
 
 def image_of(archive: Path) -> Image:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tfenv import oci
-from tfenv.snapshot.comparing import Image, compare, line
+from tfenv.snapshot.comparing import compare, line
+from tfenv.snapshot.sides import Image
 from tfenv.snapshot.tree import read_tree
 
 _SHOWN = 20

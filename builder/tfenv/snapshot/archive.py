@@ -17,6 +17,7 @@ from tfenv.engine import run_command
 
 from . import parts, tree
 from .base import bases
+from .descriptors import Blob
 from .format import (
     ARTIFACT,
     CELL,
@@ -32,7 +33,7 @@ from .format import (
     Snapshot,
     dump,
 )
-from .layout import Blob, Layout
+from .layout import Layout
 
 if TYPE_CHECKING:
     from tfenv.build import Built, Host

@@ -12,7 +12,8 @@ from typing import Literal
 from tfenv.errors import TfenvError
 
 from . import format
-from .layout import Blob, Layout, Manifest, open_plain
+from .descriptors import Blob, Manifest, open_plain
+from .layout import Layout
 
 State = Literal["missing", "truncated", "changed", "not a file"]
 _CHUNK = 1 << 20

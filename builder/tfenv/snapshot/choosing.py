@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tfenv.errors import UsageError
 
+from .descriptors import Blob
 from .format import CELL, REF
-from .layout import Blob, Layout
+from .layout import Layout
 
 # host[:port]/path[:tag][@digest]; a host has a dot or a port, or is localhost.
 _REGISTRY = re.compile(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tfenv.errors import EXIT_FAILED, EXIT_OK
 
 from .causes import CAUSES, Change, Layers, judge
+from .documents import of_configurations, of_manifests
+from .sides import Difference, Image
 from .tree import Entry, Tree, merged
 
 Outcome = Literal["identical", "same content", "explained difference", "different"]
@@ -20,47 +21,6 @@ EXIT_CODES: Mapping[Outcome, int] = {
     "explained difference": EXIT_EXPLAINED,
     "different": EXIT_FAILED,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Image:
-    """One side of a comparison.
-
-    Args:
-        manifest, config: the documents; tree: the files. They are read only where digests differ.
-        builder: what built it, as people say it.
-    """
-
-    manifest_digest: str
-    config_digest: str
-    diff_ids: tuple[str, ...]
-    manifest: Callable[[], Mapping[str, Any]]
-    config: Callable[[], Mapping[str, Any]]
-    tree: Callable[[], Tree]
-    builder: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """One thing that differs.
-
-    Args:
-        where: ``files``, ``layer 2``, ``configuration``, ``manifest``.
-        path: of the file, or of the value in the document; empty for all of it.
-        what: the aspects, e.g. ``time``; causes: what explains them; left: aspects that nothing does.
-    """
-
-    where: str
-    path: str
-    what: tuple[str, ...]
-    causes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    detail: str = ""
-
-    @property
-    def explained(self) -> bool:
-        """Whether everything about it has a cause."""
-        return not self.left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +73,7 @@ def compare(before: Image, after: Image) -> Comparison:
     manifest = before.manifest_digest == after.manifest_digest
     if manifest or (layers and config):
         levels = _levels(True, True, True, manifest)
-        found = () if manifest else tuple(_manifests(before, after))
+        found = () if manifest else tuple(of_manifests(before, after))
         return Comparison(
             outcome="identical" if manifest else "same content", levels=levels, differences=found
         )
@@ -121,8 +81,8 @@ def compare(before: Image, after: Image) -> Comparison:
     same = one is None or two is None or one.digest == two.digest
     found = (
         *(_files(one, two, before, after) if one and two else ()),
-        *(_configs(before, after) if not config else ()),
-        *_manifests(before, after),
+        *(of_configurations(before, after) if not config else ()),
+        *of_manifests(before, after),
     )
     explained = bool(found) and all(difference.explained for difference in found)
     return Comparison(
@@ -195,106 +155,3 @@ def _detail(change: Change) -> str:
             x, y = getattr(a, aspect), getattr(b, aspect)
             told.append(f"{x:o} -> {y:o}" if aspect == "mode" else f"{x or 'none'} -> {y or 'none'}")
     return ", ".join(told)
-
-
-# documents
-
-_TIMES = ("created",)
-_BUILDERS = ("history", "moby.buildkit", "container_config", "docker_version", "annotations", "variant")
-
-
-def _configs(before: Image, after: Image) -> Iterator[Difference]:
-    layers = before.diff_ids == after.diff_ids
-    ignored = () if layers else ("rootfs.diff_ids",)  # follows from the layers, which have been told
-    found = list(_documents("configuration", before.config(), after.config(), ignored, before, after))
-    yield from found
-    if not found and layers:
-        yield _written_otherwise("configuration", before, after)
-
-
-def _manifests(before: Image, after: Image) -> Iterator[Difference]:
-    same = before.diff_ids == after.diff_ids
-    stored = [list(image.manifest().get("layers") or ()) for image in (before, after)]
-    found = []
-    if same and stored[0] != stored[1]:
-        for number, (a, b) in enumerate(zip(*stored, strict=False), 1):
-            if a != b:
-                kinds = [str(x.get("mediaType", "")).rpartition(".")[2] for x in (a, b)]
-                detail = f"{kinds[0]}, {a.get('size')} bytes -> {kinds[1]}, {b.get('size')} bytes"
-                found.append(
-                    Difference(
-                        where="manifest",
-                        path=f"layer {number}",
-                        what=("compression",),
-                        causes=("compressor",),
-                        detail=detail,
-                    )
-                )
-    ignored = ("layers", "config")
-    found += _documents("manifest", before.manifest(), after.manifest(), ignored, before, after)
-    yield from found
-    same_config = before.config_digest == after.config_digest
-    if not found and same and same_config and before.manifest_digest != after.manifest_digest:
-        yield _written_otherwise("manifest", before, after)
-
-
-def _written_otherwise(where: str, before: Image, after: Image) -> Difference:
-    other = before.builder != after.builder
-    return Difference(
-        where=where,
-        path="",
-        what=("form",),
-        causes=("builder",) if other else (),
-        left=() if other else ("form",),
-        detail="the same values, written in another form",
-    )
-
-
-def _documents(
-    where: str,
-    one: Mapping[str, Any],
-    two: Mapping[str, Any],
-    ignored: Iterable[str],
-    before: Image,
-    after: Image,
-) -> Iterator[Difference]:
-    a, b = dict(_flat(one)), dict(_flat(two))
-    for path in sorted(a.keys() | b.keys()):
-        if a.get(path) == b.get(path) or any(_below(path, name) for name in ignored):
-            continue
-        cause = _document_cause(path, before.builder != after.builder)
-        yield Difference(
-            where=where,
-            path=path,
-            what=("value",),
-            causes=(cause,) if cause else (),
-            left=() if cause else ("value",),
-            detail=f"{_short(a.get(path))} -> {_short(b.get(path))}",
-        )
-
-
-def _document_cause(path: str, other_builder: bool) -> str:
-    if path.rpartition(".")[2] in _TIMES:
-        return "time stamp"
-    built = any(_below(path, name) for name in _BUILDERS)
-    return "builder" if built and other_builder else ""
-
-
-def _below(path: str, name: str) -> bool:
-    return path == name or path.startswith((f"{name}.", f"{name}["))
-
-
-def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{at}.{key}" if at else str(key))
-    elif isinstance(value, list) and value:
-        for number, inner in enumerate(value):
-            yield from _flat(inner, f"{at}[{number}]")
-    else:
-        yield at, value
-
-
-def _short(value: object) -> str:
-    text = "nothing" if value is None else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -19,16 +19,18 @@ from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 
 from . import comparing, format, guard, tree
 from .archive import identity
+from .descriptors import Manifest
 from .format import NotComparable, Snapshot
-from .layout import Layout, Manifest
+from .layout import Layout
 from .restore import Restored, restore, wanted
+from .sides import Image
 
 if TYPE_CHECKING:
     from tfenv.build import Host
     from tfenv.engine import Engine
     from tfenv.model import Lock
 
-    from .layout import Blob
+    from .descriptors import Blob
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +212,7 @@ def _build(
     return described, log
 
 
-def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> comparing.Image:
+def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> Image:
     """The snapshot's side, from the bundle alone; read only as far as it is needed."""
     expected, files = snapshot.expected, manifest.by_title
 
@@ -230,7 +232,7 @@ def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> comparing
         assert isinstance(value, dict)
         return value
 
-    return comparing.Image(
+    return Image(
         manifest_digest=expected.manifest,
         config_digest=expected.config,
         diff_ids=expected.diff_ids,

@@ -23,8 +23,9 @@ from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from .archive import Archived
 from .check import Checked, Problem, named
 from .choosing import InRegistry
+from .descriptors import Blob, Manifest, parse_manifest
 from .format import CELL, INDEX, MANIFEST, REF
-from .layout import Blob, Layout, Manifest, parse_manifest
+from .layout import Layout
 
 if TYPE_CHECKING:
     from tfenv.build import Host

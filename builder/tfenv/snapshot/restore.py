@@ -17,8 +17,10 @@ from tfenv.context import Staged
 from tfenv.errors import IntegrityError, TfenvError
 
 from . import vanished
-from .layout import Blob, Layout, Manifest, not_ready, open_plain
+from .descriptors import Blob, Manifest, open_plain
+from .layout import Layout
 from .parts import BUILD
+from .writing import not_ready
 
 if TYPE_CHECKING:
     from tfenv.build import Host

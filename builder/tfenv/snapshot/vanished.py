@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tfenv.errors import EXIT_NOT_READY, TfenvError
 from tfenv.model import Lock
 
-from .layout import Blob
+from .descriptors import Blob
 
 
 @dataclass(frozen=True, kw_only=True)
