@@ -54,7 +54,7 @@ def test_the_culprit_comes_first_and_what_to_paste(tmp_path: Path) -> None:
     assert "\n    numpy<2\n" in text
     assert "with it the bad end passes (tested)" in text
     assert f"last good lock: {tmp_path}/last-good.txt" in text
-    assert "497 candidates, 10 questions (halving: 9), 12 builds, 0 skipped, 1 min 01 s" in text
+    assert "candidates: 497, asked: 10 (halving: 9), built: 12, skipped: 0, in 1 min 01 s" in text
     assert (tmp_path / "cured.txt").read_text().endswith("numpy==1.26.4\n")
 
 

@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 MARK = "CACHEDIR.TAG"
 MARK_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of tfenv.\n"
 # What may be kept before the first file is fetched.
-_EARLY = frozenset({"history", "memo", "reports", "standins"})
+_EARLY = frozenset({"bisect", "history", "memo", "reports", "standins"})
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 
 

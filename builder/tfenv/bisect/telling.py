@@ -65,8 +65,8 @@ def text(result: Result, question: Question, files: dict[str, Path], folder: Pat
         out.append(f"the newest that passes: {files[CURED]}")
     counts = result.counts
     out.append(
-        f"{counts.candidates} candidates, {counts.asked} questions (halving: {counts.bound}), "
-        f"{counts.builds} builds, {counts.skipped} skipped, {duration(counts.seconds)}"
+        f"candidates: {counts.candidates}, asked: {counts.asked} (halving: {counts.bound}), "
+        f"built: {counts.builds}, skipped: {counts.skipped}, in {duration(counts.seconds)}"
     )
     return "\n".join(out)
 
