@@ -324,6 +324,41 @@ def test_snapshot_services_are_named_by_this_machines_own_mirrors(
     assert "the distribution's snapshot service: http://127.0.0.1:9/snapshot/archive/debian/2025" in err
 
 
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ((), "--upgrade wheels"),
+        (
+            (
+                "tensorflow-2.15.1-1-py3-none-any.whl",
+                "tensorflow-2.16.1-py3-none-any.whl",
+                "tensorflow-3.tar.gz",
+            ),
+            "has of that version tensorflow-2.15.1-1-py3-none-any.whl and as newest version 2.16.1",
+        ),
+        (("tensorflow-2.17.0rc1-py3-none-any.whl",), "--upgrade wheels"),
+        (("tensorflow-2.15.1-py3-none-any.whl",), "your index has as newest version 2.15.1"),
+    ],
+)
+def test_what_the_index_has_in_place_of_a_wheel(
+    here: Place,
+    kept: Path,
+    tell: Tell,
+    monkeypatch: pytest.MonkeyPatch,
+    files: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setattr("tfenv.simple_index.open_index", lambda env: "the index")
+    monkeypatch.setattr(
+        "tfenv.simple_index.project_files",
+        lambda index, name: [SimpleNamespace(filename=f) for f in files if name == "tensorflow"],
+    )
+    blob(kept, WHEEL).unlink()
+    code, out, _ = tell("rebuild", str(kept), "--json")
+    (lost,) = json.loads(out)["lost"]
+    assert code == 4 and lost["instead"][-1].endswith(said)
+
+
 # bundles made to do harm
 
 

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,10 +174,11 @@ def _vanished(
     lacking: list[tuple[Blob, str]], snapshot: Snapshot, lock: Lock | None, host: Host, *, offline: bool
 ) -> vanished.Vanished:
     urls = {} if offline or lock is None else _urls(lock, host)
+    offered = _nothing if offline else _offered(host)
     lost = []
     for file, why in lacking:
         question = vanished.Question(
-            blob=file, lock=lock, cell=snapshot.cell, tfenv=snapshot.tfenv, urls=urls
+            blob=file, lock=lock, cell=snapshot.cell, tfenv=snapshot.tfenv, urls=urls, offered=offered
         )
         lost.append(
             vanished.Lost(title=file.title, digest=file.digest, why=why, instead=vanished.instead(question))
@@ -192,3 +194,24 @@ def _urls(lock: Lock, host: Host) -> dict[str, tuple[str, ...]]:
     except TfenvError:
         return {}
     return {p.filename: deb_urls(p, mirrors, lock.debian_locked_at) for p in lock.debian}
+
+
+def _nothing(_package: str) -> tuple[str, ...]:
+    return ()
+
+
+def _offered(host: Host) -> Callable[[str], tuple[str, ...]]:
+    """Asks the user's index for the files of a package; one that does not answer has none."""
+    from tfenv.simple_index import SimpleIndex, open_index, project_files
+
+    @cache
+    def index() -> SimpleIndex:
+        return open_index(host.env)
+
+    def ask(package: str) -> tuple[str, ...]:
+        try:
+            return tuple(file.filename for file in project_files(index(), package))
+        except TfenvError:
+            return ()
+
+    return ask

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tfenv.errors import EXIT_NOT_READY, TfenvError
-from tfenv.model import Lock
+from tfenv.model import Lock, Wheel
 
 from .descriptors import Blob
 
@@ -33,6 +34,7 @@ class Question:
         lock: of the snapshot, None where this tfenv cannot read it.
         cell: its name; tfenv: the version that wrote the snapshot.
         urls: addresses of a Debian package by file name, from this machine's mirrors; empty when offline.
+        offered: the file names that the user's index has of a package; none when offline.
     """
 
     blob: Blob
@@ -40,6 +42,7 @@ class Question:
     cell: str
     tfenv: str
     urls: Mapping[str, tuple[str, ...]]
+    offered: Callable[[str], tuple[str, ...]] = lambda _package: ()
 
 
 def _debian(q: Question) -> tuple[str, ...]:
@@ -58,11 +61,28 @@ def _wheel(q: Question) -> tuple[str, ...]:
     name = q.blob.title.rpartition("/")[2]
     wheel = next((w for w in q.lock.wheels if w.filename == name), None) if q.lock else None
     short = f"{wheel.name} {wheel.version}" if wheel else name
+    there = _there(wheel, q.offered(wheel.name)) if wheel else ""
     return (
         f"the same file, of sha256 {q.blob.digest[7:19]}..., elsewhere: a folder named by PIP_FIND_LINKS, "
         "or another index",
-        f"another build or version of {short} (another digest): tfenv lock {q.cell} --upgrade wheels",
+        f"another build or version of {short} (another digest): tfenv lock {q.cell} --upgrade wheels{there}",
     )
+
+
+def _there(wheel: Wheel, files: Iterable[str]) -> str:
+    """What the index has of the package today: other files of that version, and its newest version."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+    from packaging.version import Version
+
+    wheels: dict[str, Version] = {}
+    for file in files:
+        with contextlib.suppress(InvalidWheelFilename):
+            wheels[file] = parse_wheel_filename(file)[1]
+    same = [f for f, v in wheels.items() if str(v) == str(Version(wheel.version)) and f != wheel.filename]
+    finals = [v for v in wheels.values() if not v.is_prerelease]
+    told = [f"of that version {', '.join(sorted(same)[:3])}"] if same else []
+    told += [f"as newest version {max(finals)}"] if finals else []
+    return f"; your index has {' and '.join(told)}" if told else ""
 
 
 def _interpreter(q: Question) -> tuple[str, ...]:
