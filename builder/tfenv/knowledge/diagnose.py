@@ -17,6 +17,7 @@ from .rule import Rule, fill
 _TRIED = 24  # lines that are tried for one pattern, and
 _COMBINED = 200  # ways to combine them
 _QUOTED = 4  # lines quoted for one rule
+_UNKNOWN = 20  # lines that look like errors: the last ones are kept
 _ERRORS = re.compile(
     r"^[EF] |\b(?:\w{0,60}(?:error|exception)|fatal|failed|failure|traceback|cannot|can't|could not"
     r"|unable to|abort(?:ed|ing)?|core dumped|killed|segmentation fault|denied|no such file|not found"
@@ -74,7 +75,7 @@ class Diagnosis:
     Args:
         causes: the leading one first; noise: rules of harmless lines.
         values: what the text, and whoever asked, said of versions and the like.
-        unexplained: lines that look like errors and that no rule knows.
+        unexplained: lines that look like errors and that no rule knows, the last ones.
         lines: how many different lines were read.
     """
 
@@ -107,12 +108,8 @@ def diagnose(text: Text, rules: Library, given: Mapping[str, str] | None = None)
     fits = [fit for fit in fits if fit.rule.id not in gone]
     causes = _ranked([fit for fit in fits if not fit.rule.noise])
     known = {line.number for fit in fits for p in fit.rule.patterns for line, _ in search.all(p)}
-    errors = (
-        line
-        for line in text.lines
-        if _ERRORS.search(line.text[:500]) and not line.low.startswith(_INTRODUCES)
-    )
-    unknown = tuple(line for line in errors if line.number not in known)
+    errors = (line for line in reversed(text.lines) if line.number not in known and _is_error(line))
+    unknown = tuple(reversed([*islice(errors, _UNKNOWN)]))
     return Diagnosis(
         causes=causes,
         noise=tuple(fit for fit in fits if fit.rule.noise),
@@ -130,6 +127,10 @@ def seen(looks: Iterable[Look], search: Search) -> dict[str, tuple[str, Line]]:
         if hits:
             found[look.name] = (max if look.last else min)(hits, key=lambda hit: hit[1].number)
     return found
+
+
+def _is_error(line: Line) -> bool:
+    return not line.low.startswith(_INTRODUCES) and _ERRORS.search(line.text[:500]) is not None
 
 
 class Search:
@@ -178,10 +179,12 @@ def _ranked(fits: list[Fit]) -> tuple[Cause, ...]:
     """Causes, the leading one first; what follows from a cause is told under it."""
     before = {fit.rule.id: [b for b in fits if _explains(b.rule, fit.rule)] for fit in fits}
     roots = [fit for fit in fits if not before[fit.rule.id]] or fits[:1]
-    roots.sort(key=_rank)
+    # Several rules may find the same: it is told once, by the one that says it best.
+    best = {fit.rule.name: fit for fit in sorted(roots, key=_rank, reverse=True)}
+    roots = sorted(best.values(), key=_rank)
     follows: dict[str, list[Fit]] = {fit.rule.id: [] for fit in roots}
     for fit in fits:
-        if fit in roots:
+        if fit.rule.name in best:
             continue
         reached, wave = {fit.rule.id}, [fit]
         while wave:  # up the chain to what it began with
@@ -208,5 +211,6 @@ def _rank(fit: Fit) -> tuple[int, ...]:
         _EFFECT.index(rule.effect),
         _CONFIDENCE.index(rule.confidence),
         list(LAYERS).index(rule.layer),
+        -len(fit.lines),
         first,
     )

@@ -71,7 +71,7 @@ def in_short(of: Diagnosis) -> str:
     if not of.causes or not of.causes[0].fit.lines:
         return ""
     fit = of.causes[0].fit
-    return (
+    return hidden(
         f"tfenv: {_confidence(fit)} cause: {fit.title} ({fit.rule.name})\n"
         f"  because of: {_cut(fit.lines[0].text)}\n"
         f"  -> {fit.remedy}"
