@@ -187,6 +187,29 @@ def test_a_lost_engine_is_not_ready():
         raise docker.errors.DockerException("PermissionError(13, 'Permission denied')")
 
 
+def removing(monkeypatch, *answers):
+    """How often a container's removal is asked for while the engine gives these answers, one each time."""
+    asked = []
+
+    def remove(name, **how):
+        asked.append(name)
+        if said := answers[len(asked) - 1]:
+            raise docker.errors.APIError("409", explanation=said)
+
+    api = Api()
+    api.remove_container = remove
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    Containers(api)._remove_container("c")
+    return len(asked)
+
+
+def test_a_removal_under_way_is_one_and_another_trouble_is_tried_again(monkeypatch):
+    assert removing(monkeypatch, "removal of container c is already in progress") == 1
+    assert removing(monkeypatch, "device or resource busy", "device or resource busy", "") == 3
+    with pytest.raises(ContainerError, match="busy"):
+        removing(monkeypatch, *["device or resource busy"] * 3)
+
+
 def test_no_engine(tmp_path):
     env = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
     with pytest.raises(NotReadyError, match="no Docker Engine"), connect(env):

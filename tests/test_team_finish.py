@@ -97,9 +97,18 @@ def test_a_file_of_the_rows_is_not_replaced(image: Image) -> None:
         image.run()
 
 
-def test_the_same_file_once_more_is_no_matter(image: Image) -> None:
-    image.put(image.layer, f"{SITE}/numpy/__init__.py", "x = 1\n")
+def test_the_same_file_once_more_is_left_to_the_row(image: Image) -> None:
+    twice = image.put(image.layer, f"{SITE}/numpy/__init__.py", "x = 1\n")
     image.run()
+    assert not twice.exists() and not (twice.parent / "__pycache__").exists()
+
+
+def test_a_link_in_place_of_a_file_is_no_same_file(image: Image) -> None:
+    link = image.layer / str(SITE).lstrip("/") / "numpy/__init__.py"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(image.root / str(SITE).lstrip("/") / "numpy/__init__.py")
+    with pytest.raises(SystemExit, match="would replace 1 files"):
+        image.run()
 
 
 def test_a_link_of_the_rows_is_not_hidden_by_a_folder(image: Image) -> None:

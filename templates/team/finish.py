@@ -32,12 +32,16 @@ def files(top: Path) -> list[Path]:
 
 
 def clashes(layer: Path, root: Path) -> list[str]:
-    """Paths of the image that the layer would give another content."""
+    """Paths of the image that the layer would give another content; what is the same leaves the layer."""
     bad = []
     for path in files(layer):
         there = root / path.relative_to(layer)
-        same = there.is_file() and path.is_file() and filecmp.cmp(path, there, shallow=False)
-        if os.path.lexists(there) and not same:
+        if not os.path.lexists(there):
+            continue
+        plain = path.is_file() and there.is_file() and not (path.is_symlink() or there.is_symlink())
+        if plain and filecmp.cmp(path, there, shallow=False):
+            path.unlink()  # as nvidia/__init__.py, which each of NVIDIA's wheels brings
+        else:
             bad.append(str(there))
     # A folder of the layer over a link of the image would hide what the link leads to.
     for folder, inner, _ in os.walk(layer):
@@ -46,7 +50,7 @@ def clashes(layer: Path, root: Path) -> list[str]:
             for name in inner
             if (root / Path(folder, name).relative_to(layer)).is_symlink()
         ]
-    return sorted(bad)
+    return sorted(set(bad))
 
 
 def compile_all(layer: Path, root: Path) -> None:

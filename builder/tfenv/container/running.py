@@ -122,7 +122,9 @@ class Containers(Images, Networks):
                 return
             except docker.errors.NotFound:
                 return
-            except TfenvError:
+            except TfenvError as error:
+                if "is already in progress" in error.message:
+                    return  # an earlier try of ours, to which a busy engine did not answer in time
                 if not left:
                     raise
                 time.sleep(0.5)
