@@ -14,7 +14,7 @@ from doctor_fakes import host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfenv.commands.doctor import command
-from tfenv.doctor import looking, sources, table
+from tfenv.doctor import careful, looking, sources, table
 from tfenv.doctor.evidence import Evidence, NotARecordingError, Ran, dump, load
 from tfenv.doctor.judging import judge
 from tfenv.doctor.reading import values
@@ -257,7 +257,7 @@ def test_nvidia_smi_is_not_run_where_it_would_load_the_module() -> None:
     host = Host({"/proc/modules": ""})
     evidence = looking.collect(host.sources())
     assert "nvidia-smi" not in host.programs()
-    assert evidence.command("nvidia-smi -L").skipped == looking.SKIPPED_NO_MODULE
+    assert evidence.command("nvidia-smi -L").skipped == careful.SKIPPED_NO_MODULE
 
 
 def test_nvidia_smi_is_not_run_where_it_would_make_nodes() -> None:
@@ -265,7 +265,7 @@ def test_nvidia_smi_is_not_run_where_it_would_make_nodes() -> None:
     host = Host(files, nodes=("/dev/nvidiactl",))
     evidence = looking.collect(host.sources())
     assert "nvidia-smi" not in host.programs()
-    assert evidence.command("nvidia-smi -L").skipped == looking.SKIPPED_NO_NODES
+    assert evidence.command("nvidia-smi -L").skipped == careful.SKIPPED_NO_NODES
 
 
 def test_nvidia_smi_is_run_where_all_is_there() -> None:

@@ -17,7 +17,8 @@ from doctor_facts import NO_CUDA, NOTHING, READY, error, library
 from tfenv.container import Ended, ProgramMissingError
 from tfenv.doctor import inside
 from tfenv.errors import NotReadyError
-from tfenv_doctor import deep, looking, main, rules
+from tfenv_doctor import deep, main, rules
+from tfenv_doctor.sources import Sources
 
 BAKED = {
     "injected": [],
@@ -178,7 +179,7 @@ def test_what_tensorflow_misses() -> None:
     assert deep.missing("all is well") == []
 
 
-class Fake(looking.Sources):
+class Fake(Sources):
     """An image without anything."""
 
     def __init__(self) -> None:
@@ -276,3 +277,10 @@ def test_an_image_without_a_python() -> None:
 def test_a_python_that_ends_is_no_verdict() -> None:
     said, code = run_in(starting(Running(b"", 1, b"Traceback\nSyntaxError: x")))
     assert code == 3 and "SyntaxError" in said
+
+
+def test_what_a_hostile_image_says_drives_no_terminal_and_is_bounded() -> None:
+    said, _ = run_in(starting(Running(b"\x1b]0;title\x07ready\x1b[2J" + b"x" * (3 << 20), 0)))
+    assert said.startswith("ready") and "\x1b" not in said and len(said) <= 1 << 20
+    said, _ = run_in(starting(Running(b"", 1, b"\x1b[31mSyntaxError")))
+    assert said.endswith(": SyntaxError")

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, Dict, List
 
-from .looking import Sources
+from .sources import Sources
 
 _LIMIT = 240
 _PROGRAM = r"""

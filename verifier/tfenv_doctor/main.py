@@ -11,7 +11,8 @@ import textwrap
 from typing import Any, Dict, List, Optional, Sequence
 
 from . import deep, rules
-from .looking import Sources, look
+from .looking import look
+from .sources import Sources
 
 _MARKS = {"broken": "X", "absent": "-", "limit": "!", "note": "note:"}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfenv.container import Bind, ProgramMissingError, Spec
 from tfenv.errors import EXIT_FAILED, EXIT_UNVERIFIED, NotReadyError, UsageError
+from tfenv.progress import clean
 
 from .sources import Sources
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 NAME = "doctor.pyz"
 _FOLDER = "/tfenv"  # where it is mounted
 _LIMIT = 420  # seconds
+_MOST = 1 << 20  # bytes of what it says; it is some kilobytes
 _PYTHONS = ("python", "python3")
 
 
@@ -126,20 +128,24 @@ def run_in(
 
 
 def _said(start: Start, spec: Spec) -> tuple[str, int]:
+    out = err = b""
     with start(spec) as running:
         watch = threading.Timer(_LIMIT, running.kill)
         watch.daemon = True
         watch.start()
         try:
-            pieces = list(running.output())
+            # The image may be anybody's, and so may the Python in it be that says this.
+            for more_out, more_err in running.output():
+                out = (out + more_out)[:_MOST]
+                err = (err + more_err)[-_MOST:]
             ended = running.wait()
         finally:
             watch.cancel()
-    out, err = (b"".join(piece[n] for piece in pieces).decode("utf-8", "replace") for n in (0, 1))
-    if ended.status not in (0, 1, 3, 4) or not out:
-        last = err.strip().splitlines()
+    told, why = (clean(said.decode("utf-8", "replace")) for said in (out, err))
+    if ended.status not in (0, 1, 3, 4) or not told:
+        last = why.strip().splitlines()
         return f"it ended with status {ended.status}: {last[-1] if last else 'no output'}", EXIT_UNVERIFIED
-    return out, ended.status
+    return told, ended.status
 
 
 def _images(name: str) -> tuple[str, ...]:

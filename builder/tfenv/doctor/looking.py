@@ -1,26 +1,17 @@
-"""Looking at a host. What is looked at is in ``table``.
-
-Nothing is changed on the host, ever, and that has consequences:
-
-- nvidia-smi and CUDA load the kernel module and make device nodes where those are missing (through
-  nvidia-modprobe), so they are asked only where both are there;
-- `docker info` starts an engine that systemd would start at first use, so a socket that nobody serves is left
-  alone; `podman info` makes folders, so Podman is only asked for its version.
-"""
+"""Looking at a host: what is looked at is in ``table``; nothing is changed, ever, see ``careful``."""
 
 from __future__ import annotations
 
 import os
 import platform
-import queue
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
 from . import keeping
+from .careful import SKIPPED_ASLEEP, engine_asleep, why_not_ask
 from .evidence import Evidence, Ran
 from .sources import Sources
 from .table import (
@@ -31,19 +22,17 @@ from .table import (
     FILES,
     FOLDERS,
     LINKS,
-    MODULE,
     NODES,
     PCI_FILES,
     SET,
     SHORT,
     SPACES,
+    UNITS,
     Command,
 )
+from .together import together
 
 WHOLE = 25.0  # seconds for all
-SKIPPED_NO_MODULE = "the kernel module is not loaded: nvidia-smi would load it"
-SKIPPED_NO_NODES = "device nodes are missing: nvidia-smi would make them"
-SKIPPED_ASLEEP = "the engine is stopped, and asking it would start it"
 _INFO = ("info", "--format", "{{json .}}")
 
 
@@ -56,16 +45,16 @@ def collect(sources: Sources, whole: float = WHOLE, *, ask_anyway: bool = False)
     end = time.monotonic() + whole
     files, links, nodes = _files(sources), _links(sources), _nodes(sources)
     files.update(_pci(sources, files))
-    skip = "" if ask_anyway else _why_not_ask(files, nodes, sources.env)
+    skip = "" if ask_anyway else why_not_ask(files, nodes, sources.env)
     plain = {
         " ".join(command.argv): _task(sources, command)
         for command in COMMANDS
         if not (command.driver and skip)
     }
-    commands = _together(plain, end)
+    commands = together(plain, end)
     if skip:
         commands.update({" ".join(c.argv): Ran(skipped=skip) for c in COMMANDS if c.driver})
-    commands.update(_together(_docker(sources, commands), end))
+    commands.update(together(_docker(sources, commands), end))
     places = {**SPACES, **_docker_root(commands)}
     spaces = {name: sources.space(_home(path, sources)) for name, path in places.items()}
     folders = {path: sources.names(path) for path in FOLDERS}
@@ -143,21 +132,6 @@ def _nodes(sources: Sources) -> dict[str, Any]:
     return found
 
 
-def _why_not_ask(files: Mapping[str, str | None], nodes: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    """Why nvidia-smi would change something; empty where it would not."""
-    if "/dev/dxg" in nodes:  # WSL has neither module nor nodes of NVIDIA's
-        return ""
-    control = "/dev/nvidiactl" in nodes
-    # A container sees what it was given, which may be less than there is, and loads no modules.
-    if "/.dockerenv" in files or "/run/.containerenv" in files or env.get("container"):
-        return "" if control else SKIPPED_NO_NODES if MODULE in files else SKIPPED_NO_MODULE
-    if MODULE not in files:
-        return SKIPPED_NO_MODULE
-    numbered = [path for path in nodes if re.fullmatch(r"/dev/nvidia\d+", path)]
-    known = [path for path in files if path.startswith("/proc/driver/nvidia/gpus/")]
-    return SKIPPED_NO_NODES if not control or len(numbered) < len(known) else ""
-
-
 def docker_clients(sources: Sources) -> tuple[str, ...]:
     """The docker clients on PATH, first one first; $TFENV_DOCKER alone where it is set."""
     if chosen := sources.env.get("TFENV_DOCKER"):
@@ -169,14 +143,11 @@ def docker_clients(sources: Sources) -> tuple[str, ...]:
 
 
 def _docker(sources: Sources, commands: Mapping[str, Ran]) -> dict[str, Callable[[], Ran]]:
-    asleep = False
-    for text in commands[" ".join(COMMANDS[0].argv)].out.split("\n\n"):
-        if "Id=docker.service" in text and "LoadState=loaded" in text:
-            asleep = "ActiveState=inactive" in text
-    if asleep and not sources.env.get("DOCKER_HOST"):
-        return {f"{client} {' '.join(_INFO)}": _skipped for client in docker_clients(sources)}
+    asleep = engine_asleep(commands[" ".join(UNITS.argv)].out, sources.env)
     return {
-        f"{client} {' '.join(_INFO)}": _task(sources, Command((client, *_INFO), SHORT, keeping.docker_info))
+        f"{client} {' '.join(_INFO)}": _skipped
+        if asleep
+        else _task(sources, Command((client, *_INFO), SHORT, keeping.docker_info))
         for client in docker_clients(sources)
     }
 
@@ -199,28 +170,6 @@ def _task(sources: Sources, command: Command) -> Callable[[], Ran]:
         return Ran(ran.status, command.keep(ran.out), keeping.whole(ran.err))
 
     return do
-
-
-def _together(tasks: Mapping[str, Callable[[], Ran]], end: float) -> dict[str, Ran]:
-    """All at once. A thread that hangs is left behind: one of a pool would be waited for at the end."""
-    done: queue.SimpleQueue[tuple[str, Ran]] = queue.SimpleQueue()
-
-    def work(name: str, task: Callable[[], Ran]) -> None:
-        try:
-            done.put((name, task()))
-        except Exception as error:  # whatever a source does, the others are answered
-            done.put((name, Ran(126, err=type(error).__name__)))
-
-    for name, task in tasks.items():
-        threading.Thread(target=work, args=(name, task), daemon=True).start()
-    found: dict[str, Ran] = {}
-    while len(found) < len(tasks) and (left := end - time.monotonic()) > 0:
-        try:
-            name, ran = done.get(timeout=left)
-        except queue.Empty:
-            break
-        found[name] = ran
-    return {name: found.get(name, Ran(124)) for name in tasks}
 
 
 def _env(env: Mapping[str, str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ class Command:
     driver: bool = False
 
 
-_UNITS = (
+_SERVICES = (
     "docker.service",
     "docker.socket",
     "containerd.service",
@@ -142,10 +142,11 @@ _UNITS = (
     "nvidia-cdi-refresh.service",
     "snap.docker.dockerd.service",
 )
+UNITS = Command(
+    ("systemctl", "show", "--property=Id,LoadState,ActiveState,SubState,Result,UnitFileState", *_SERVICES)
+)
 COMMANDS = (
-    Command(
-        ("systemctl", "show", "--property=Id,LoadState,ActiveState,SubState,Result,UnitFileState", *_UNITS)
-    ),
+    UNITS,
     Command(("nvidia-smi", "-q", "-x"), LONG, keeping.nvidia_smi, driver=True),
     Command(("nvidia-smi", "-L"), LONG, driver=True),
     Command(("nvidia-smi", "--query-gpu=index,name,compute_cap", "--format=csv,noheader"), LONG, driver=True),
