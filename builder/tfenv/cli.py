@@ -19,7 +19,7 @@ from tfenv.errors import EXIT_FAILED, EXIT_USAGE, TfenvError, UsageError
 # name -> one line of help. The module tfenv.commands.<name> holds `command`; --help imports none.
 COMMANDS = {
     "list": "Show the cells of matrix.yaml, their aliases and state.",
-    "explain": "Say whether a combination, or what a file asks for, runs, and why not.",
+    "explain": "Say whether a combination or a file runs and why not, or the cause of a pasted error.",
     "lock": "Pin all inputs of cells by hash.",
     "render": "Write the Dockerfiles from the matrix and the locks.",
     "build": "Build cells to reproducible images and tag them.",
