@@ -126,6 +126,10 @@ def test_ends_of_every_kind(tmp_path: Path) -> None:
     of_file = endpoint(str(tmp_path / "requirements.lock"), None, places())
     assert of_file.pins is not None and [p.name for p in of_file.pins.pins] == ["pip", "tensorflow"]
     assert endpoint(str(tmp_path / "pins.txt"), None, places()).pins == parse("numpy==1")
+    (tmp_path / "freeze.txt").write_text("numpy==1\nnvidia-cublas-cu12==12.2\n")
+    for cuda, count in ((False, 1), (True, 2)):
+        frozen = endpoint(str(tmp_path / "freeze.txt"), None, places(cuda=cuda)).pins
+        assert frozen is not None and len(frozen.pins) == count
 
 
 @pytest.mark.parametrize(

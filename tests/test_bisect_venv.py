@@ -187,6 +187,7 @@ def test_what_the_resolver_is_told(asked: list[Any]) -> None:
         index=IndexSettings(),
         uv="uv",
         env={},
+        left_out=("nvidia-",),
         note=lambda pin, _file: noted.append(pin),
     )
     end = Endpoint(
@@ -200,6 +201,7 @@ def test_what_the_resolver_is_told(asked: list[Any]) -> None:
     assert told["overrides"] == ["nvidia-nccl-cu12 ; python_version < '0'"]
     assert pins.by_name["x"].file == "x-1-py3-none-any.whl" and pins.by_name["x"].hashes == (A,)
     assert set(noted) == set(pins.pins)
+    assert list(pins.by_name) == ["x"]  # without NVIDIA's wheels
     assert resolver.pin("x", "1", "").hashes == (A,)
 
 

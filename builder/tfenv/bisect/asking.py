@@ -115,6 +115,7 @@ def new_question(
         timeout=options.timeout,
         where=options.where,
         image=_image(workspace(), first[0], env) if options.where == "image" and first else "",
+        cuda=cuda,
         gpus=options.gpus,
         asked_by=asked_by,
     )

@@ -191,6 +191,6 @@ def _from_file(text: str, path: Path, asked: Asked | None, places: Places) -> En
             )
         return of_lock(text, load_lock(content, where=str(path)), places)
     pins = read_requirements(path, places.environment)
-    if not places.cuda and path.name == REQUIREMENTS_NAME:
+    if not places.cuda:
         pins = PinSet.of(pin for pin in pins.pins if not pin.name.startswith(CUDA_WHEELS))
     return Endpoint(label=text, pins=pins) if asked is None else _asking(text, asked, pins=pins)

@@ -22,7 +22,7 @@ class Question:
         python: ``3.11``. interpreter: of this host, or a path; empty where an image brings it.
         platform: what wheels are chosen for, e.g. ``x86_64-manylinux_2_36``.
         where: how environments are made. image: on which one, where they are made so.
-        gpus: the image gets the host's GPUs.
+        cuda: NVIDIA's wheels are part of it. gpus: the image gets the host's GPUs.
         folder: where the command runs.
         asked_by: ``cell`` or ``file``, and which one; what the constraint is pasted into.
     """
@@ -38,6 +38,7 @@ class Question:
     timeout: float | None = None
     where: Where = "venv"
     image: str = ""
+    cuda: bool = False
     gpus: bool = False
     asked_by: tuple[str, str] = ("", "")
 

@@ -25,6 +25,7 @@ class Resolver:
     """uv, for one Python and platform.
 
     Args:
+        left_out: beginnings of the names of packages that are not installed.
         note: gets each pin with its file, which need not be looked for again.
     """
 
@@ -33,6 +34,7 @@ class Resolver:
     index: IndexSettings
     uv: str
     env: Mapping[str, str]
+    left_out: tuple[str, ...] = ()
     note: Callable[[Pin, Located], None] = lambda _pin, _file: None
 
     def resolve(self, end: Endpoint, lines: tuple[str, ...], when: str) -> PinSet:
@@ -59,7 +61,8 @@ class Resolver:
             env=self.env,
         )
         tags = supported_tags(self.python, self.platform)
-        return PinSet.of(self._pin(package, tags) for package in document.get("packages", []))
+        packages = (p for p in document.get("packages", []) if not p["name"].startswith(self.left_out))
+        return PinSet.of(self._pin(package, tags) for package in packages)
 
     def pin(self, name: str, version: str, when: str) -> Pin:
         """One package at one version; ``when`` may be empty.

@@ -62,6 +62,7 @@ def find(
             store=store,
             links=folder / "wheels",
         )
+        left_out = () if question.cuda else (CUDA_WHEELS,)
         builder = make_builder(question, folder, locator, env)
         tester = Tester(
             journal=journal,
@@ -71,12 +72,17 @@ def find(
                 {},
                 environment_of(question.python),
                 question.bad.requirements,
-                left_out=(CUDA_WHEELS,) if question.where == "venv" else (),
+                left_out=left_out,
             ),
             say=say,
         )
         world = host_world(
-            builder, python=question.python, platform=question.platform, note=locator.note, env=env
+            builder,
+            python=question.python,
+            platform=question.platform,
+            left_out=left_out,
+            note=locator.note,
+            env=env,
         )
         search = Search(good=question.good, bad=question.bad, world=world, tester=tester, say=say)
         result = search.find()

@@ -56,13 +56,14 @@ def host_world(
     *,
     python: str,
     platform: str,
+    left_out: tuple[str, ...],
     note: Callable[[Pin, Located], None],
     env: Mapping[str, str] | None = None,
 ) -> World:
     """The real probes: this host's uv and the user's own indexes.
 
     Args:
-        note: gets each file that was found.
+        left_out, note: see ``resolving.Resolver``.
         python: ``3.11``; platform: ``x86_64-manylinux_2_36``.
     """
     from tfenv.bisect import moments as times
@@ -82,6 +83,7 @@ def host_world(
         index=settings,
         uv=uv,
         env=env,
+        left_out=left_out,
         note=note,
     )
 
