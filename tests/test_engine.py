@@ -203,7 +203,7 @@ def test_old_engine():
 
 def test_the_lowest_versions_are_facts_with_a_source():
     told = json.loads((facts_dir() / "engine.json").read_text())
-    assert set(told) == {"engine", "buildx", "buildkit"}
+    assert set(told) == {"engine", "buildx", "buildkit", "cdi"}
     for name, entry in told.items():
         assert minimum(name).version == entry["minimum"] and version_of(entry["minimum"])
         assert len(entry["why"]) > 20 and entry["source"].startswith("https://")

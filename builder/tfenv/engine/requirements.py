@@ -34,14 +34,14 @@ class Minimum:
 
 @cache
 def minimum(of: str) -> Minimum:
-    """The lowest version of ``engine``, ``buildx`` or ``buildkit``: a fact, see facts/engine.json."""
+    """The lowest version of ``engine``, ``buildx``, ``buildkit`` or ``cdi``: a fact, see engine.json."""
     told = factfiles.read("engine")[of]
     return Minimum(told["minimum"], told["why"])
 
 
 def version_of(text: str) -> tuple[int, ...]:
     """The leading numbers of a version: ``26.1.5+dfsg1`` is (26, 1, 5)."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)", text)
+    found = re.match(r"v?(\d{1,9}(?:\.\d{1,9}){0,5})", text)
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from tfenv import factfiles
 from tfenv.doctor.evidence import Evidence
+from tfenv.engine.requirements import version_of
 
-from .words import VERSION, find, listed, one_line, short_lines, version_of, yes
+from .words import VERSION, find, listed, one_line, short_lines, yes
 
 _LIBRARIES = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{2,4}(?:\.\d{1,4})?)")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
@@ -148,9 +150,7 @@ def _secure_boot(of: Evidence) -> str:
     }.get(of.file("SecureBoot"), "")
 
 
-#: What GPUs do not recover from without help; of several the first here is told.
-_GRAVE = (79, 95, 64, 48, 119, 120, 62, 61, 74, 63, 94, 92, 31, 13, 43, 45)
-
-
 def _worst(xids: list[int]) -> str:
-    return next((str(one) for one in _GRAVE if one in xids), str(xids[-1]) if xids else "")
+    """The gravest; the last one where none is known."""
+    known = (row["xid"] for row in factfiles.read("xids")["rows"])
+    return next((str(one) for one in known if one in xids), str(xids[-1]) if xids else "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfenv.engine.requirements import minimum
+
 
 def phrases(of: Mapping[str, str]) -> dict[str, str]:
     """What layers say of themselves; empty where there is nothing to say."""
@@ -72,17 +74,11 @@ def _engine(of: Mapping[str, str]) -> dict[str, str]:
     return {
         "in_container": ": it is the host's" if inside else "",
         "engine_kind": ", ".join(kinds),
-        "engine_minimum": _minimum(),
+        "engine_minimum": minimum("engine").version,
         "containerd_line": '{"features": {"containerd-snapshotter": true}}',
         "engine_elsewhere": "yes" if elsewhere.startswith(("tcp://", "ssh://", "http")) else "no",
         "tried_in_words": "a container with --gpus all runs" if of.get("tried") == "ok" else "",
     }
-
-
-def _minimum() -> str:
-    from tfenv import factfiles
-
-    return str(factfiles.read("engine")["engine"]["minimum"])
 
 
 def _network(of: Mapping[str, str]) -> dict[str, str]:

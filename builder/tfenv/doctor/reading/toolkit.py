@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from tfenv.doctor.evidence import Evidence
+from tfenv.engine.requirements import minimum, version_of
 
 from .engine import info
-from .words import VERSION, find, listed, one_line, parsed, short_lines, version_of, yes
+from .words import VERSION, find, listed, one_line, parsed, short_lines, yes
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 _DAEMON = ("/etc/docker/daemon.json", "~/.config/docker/daemon.json")
-_CDI_BY_DEFAULT = (28, 3)  # https://docs.docker.com/engine/release-notes/28/#2830
 TRY = "docker run --gpus all"
 
 
@@ -41,7 +41,7 @@ def read(of: Evidence) -> dict[str, str]:
         {d for text in specs.values() for d in re.findall(r"name\"?: *\"?([\w:.-]+)", text)} - {"all"}
     )
     tried = of.command(TRY)
-    engine = version_of(str(told.get("ServerVersion", "")))
+    cdi_by_default = minimum("cdi").reached_by(str(told.get("ServerVersion", "")))
     turned_on = isinstance(features, dict) and features.get("cdi") is True
     turned_off = isinstance(features, dict) and features.get("cdi") is False
     return {
@@ -66,7 +66,7 @@ def read(of: Evidence) -> dict[str, str]:
         "cdi_driver": found[-1] if found else "",
         "cdi_devices": listed(devices, 8),
         "cdi_twice": yes(len([text for text in specs.values() if "nvidia.com/gpu" in text]) > 1),
-        "cdi_in_engine": yes(not turned_off and (turned_on or engine >= _CDI_BY_DEFAULT)) if told else "",
+        "cdi_in_engine": yes(not turned_off and (turned_on or cdi_by_default)) if told else "",
         "tried": _tried(short_lines(tried.said), tried.status) if tried.there or tried.skipped else "",
         "tried_said": one_line(tried.said, 240) if tried.there and not tried.ok else "",
         "fabric_manager": _unit(of, "nvidia-fabricmanager.service"),

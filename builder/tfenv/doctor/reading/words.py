@@ -50,9 +50,3 @@ def parsed(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def version_of(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version."""
-    found = re.match(r"v?(\d{1,9}(?:\.\d{1,9}){0,5})", text)
-    return tuple(map(int, found[1].split("."))) if found else ()
