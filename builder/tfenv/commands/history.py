@@ -36,7 +36,7 @@ def command(alias: str | None, as_json: bool) -> int:
         console.warn(f"{found.newer} lines of {log.path} were written by a newer tfenv: left out")
     events = found.events
     if alias:
-        name = alias if ":" in alias else f"{workspace.matrix.repository}:{alias}"
+        name = state.full_name(alias, workspace.matrix.repository)
         events = state.of(events, name)
         if not events:
             raise UsageError(f"nothing is written down of {name}", remedy="see all names: tfenv history")

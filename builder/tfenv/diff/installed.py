@@ -42,19 +42,28 @@ def paragraphs(text: str) -> Iterable[dict[str, str]]:
 
 def debian(texts: Mapping[str, str]) -> Known:
     """Debian packages and their versions; unknown where dpkg has left nothing."""
-    lists = [text for path, text in texts.items() if path == _DPKG or path.startswith(f"{_DPKG}.d/")]
-    if not lists:
+    if not any(_of_dpkg(path) for path in texts):
         return unknown("there is no list of dpkg in the image")
     found: dict[str, str] = {}
-    for text in lists:
-        for of in paragraphs(text):
-            name, version = one_line(of.get("package", "")), one_line(of.get("version", ""))
-            status = of.get("status", "install ok installed").split()
-            if not name or not version or status[-1:] != ["installed"]:
-                continue
-            twin = f"{name}:{one_line(of.get('architecture', ''))}" if name in found else name
-            found[twin] = version
+    for name, version, architecture in debian_packages(texts):
+        found[f"{name}:{architecture}" if name in found else name] = version
     return Known(found)
+
+
+def debian_packages(texts: Mapping[str, str]) -> Iterable[tuple[str, str, str]]:
+    """(name, version, architecture) of each Debian package that is installed, as dpkg lists them."""
+    for path, text in sorted(texts.items()):
+        for of in paragraphs(text) if _of_dpkg(path) else ():
+            name, version, architecture = (
+                one_line(of.get(key, "")) for key in ("package", "version", "architecture")
+            )
+            status = of.get("status", "install ok installed").split()
+            if name and version and status[-1:] == ["installed"]:
+                yield name, version, architecture
+
+
+def _of_dpkg(path: str) -> bool:
+    return path == _DPKG or path.startswith(f"{_DPKG}.d/")
 
 
 def metadata(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str, str]]]:
@@ -85,15 +94,21 @@ def wheels(texts: Mapping[str, str]) -> Known:
 
 def system(texts: Mapping[str, str]) -> Known:
     """The distribution, e.g. ``debian 12``."""
+    values = os_release(texts)
+    if values is None:
+        return unknown("there is no os-release in the image")
+    told = (values.get(key, "") for key in ("ID", "VERSION_ID"))
+    # What an image was built from is not written into it.
+    return Known({"system": " ".join(told).strip()}, False, "an image does not say what it starts from")
+
+
+def os_release(texts: Mapping[str, str]) -> dict[str, str] | None:
+    """What an image's os-release says, without quotation marks; None where there is none."""
     text = texts.get("etc/os-release") or texts.get("usr/lib/os-release")
     if text is None:
-        return unknown("there is no os-release in the image")
-    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    told = {key: one_line(values.get(key, "")).strip("\"'") for key in ("ID", "VERSION_ID")}
-    # What an image was built from is not written into it.
-    return Known(
-        {"system": " ".join(told.values()).strip()}, False, "an image does not say what it starts from"
-    )
+        return None
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return {key: one_line(value).strip("\"'") for key, value in pairs}
 
 
 def python(entries: Mapping[str, Entry], debian: Known, environment: Mapping[str, str]) -> Known:

@@ -46,7 +46,7 @@ def full_name(typed: str, matrix: Matrix) -> str:
     Raises:
         UsageError: it is a canonical name, which means the committed lock and nothing else.
     """
-    name = typed if ":" in typed else f"{matrix.repository}:{typed}"
+    name = state.full_name(typed, matrix.repository)
     tag = name.removeprefix(f"{matrix.repository}:")
     for ending in ("", "-unlocked", "-stand-in"):
         cell = tag.removesuffix(ending)

@@ -94,4 +94,4 @@ def event_of(name: str, image: Image, *, before: str, why: str, verdict: str, ki
 def held_name(typed: str, repository: str, root: Path) -> Event | None:
     """The event that holds a name back, where that is what the user typed; None where it is not held."""
     holding = state.held(Log(root).read().events)
-    return holding.get(typed if ":" in typed else f"{repository}:{typed}")
+    return holding.get(state.full_name(typed, repository))

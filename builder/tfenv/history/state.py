@@ -17,6 +17,11 @@ def of(events: Iterable[Event], name: str) -> tuple[Event, ...]:
     return tuple(event for event in events if event.name == name)
 
 
+def full_name(typed: str, repository: str) -> str:
+    """The name of an image as it is written down: ``2.15-cu12`` is ``tfenv:2.15-cu12``."""
+    return typed if ":" in typed else f"{repository}:{typed}"
+
+
 def names(events: Iterable[Event]) -> tuple[str, ...]:
     """All names, in the order in which they first appeared."""
     return tuple(dict.fromkeys(event.name for event in events))

@@ -149,31 +149,20 @@ def _system(image: Description) -> Iterable[Component]:
 
 def _installed(image: Description) -> Iterable[Component]:
     """What the package managers of an image list."""
-    from tfenv.diff.installed import metadata, one_line, paragraphs
+    from tfenv.diff.installed import debian_packages, metadata, os_release
 
     vendor = (image.base.values.get("system") or "debian").split(" ")[0]
-    suite = _codename(image.texts)
-    seen = set()
-    for path, text in sorted(image.texts.items()):
-        if not path.startswith("var/lib/dpkg/status"):
-            continue
-        for of in paragraphs(text):
-            name, version, architecture = (
-                one_line(of.get(k, "")) for k in ("package", "version", "architecture")
-            )
-            installed = of.get("status", "install ok installed").split()[-1:] == ["installed"]
-            if not (name and version and installed) or (name, version, architecture) in seen:
-                continue
-            seen.add((name, version, architecture))
-            yield Component(
-                kind="deb",
-                name=name,
-                version=version,
-                purl=purl("deb", vendor, name, version, arch=architecture, distro=suite),
-                architecture=architecture,
-                licence=licences.of_copyright(licences.copyright_text(name, image)),
-                where="image",
-            )
+    suite = _codename((os_release(image.texts) or {}).get("VERSION_CODENAME", ""))
+    for name, version, architecture in dict.fromkeys(debian_packages(image.texts)):
+        yield Component(
+            kind="deb",
+            name=name,
+            version=version,
+            purl=purl("deb", vendor, name, version, arch=architecture, distro=suite),
+            architecture=architecture,
+            licence=licences.of_copyright(licences.copyright_text(name, image)),
+            where="image",
+        )
     texts = licences.of_dist_infos(image.entries or {})
     for name, places in metadata(image.texts).items():
         for version, path, text in {of[0]: of for of in places}.values():
@@ -187,10 +176,8 @@ def _installed(image: Description) -> Iterable[Component]:
             )
 
 
-def _codename(texts: Mapping[str, str]) -> str:
-    text = texts.get("etc/os-release") or texts.get("usr/lib/os-release") or ""
-    found = re.search(r"^VERSION_CODENAME=[\"']?([a-z]+)[\"']?\s*$", text, re.MULTILINE)
-    return found[1] if found else ""
+def _codename(said: str) -> str:
+    return said if re.fullmatch(r"[a-z]+", said) else ""
 
 
 def _differences(lock: Lock, image: Description) -> tuple[str, ...]:

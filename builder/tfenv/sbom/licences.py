@@ -16,6 +16,7 @@ from typing import Any
 
 from tfenv.diff.installed import one_line, paragraphs
 from tfenv.diff.model import Description, Entry
+from tfenv.diff.places import normal
 
 from .model import UNKNOWN, Licence
 
@@ -123,13 +124,7 @@ def _followed(path: str, entries: Mapping[str, Entry]) -> str:
         entry = entries.get("/".join(parts[:count]))
         if entry is not None and entry.kind == "l":
             start = [] if entry.content.startswith("/") else parts[: count - 1]
-            found = list(start)
-            for part in [*entry.content.split("/"), *parts[count:]]:
-                if part == "..":
-                    found = found[:-1]
-                elif part not in ("", "."):
-                    found.append(part)
-            return "/".join(found)
+            return normal("/".join([*start, entry.content, *parts[count:]]))
     return path
 
 
