@@ -170,3 +170,19 @@ def test_a_dockerfile_with_a_password(
     pipe(monkeypatch, b"ARG PIP_INDEX_URL=https://ada:s3cret@index.example/simple\n")
     assert run(["explain", "-", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["code"] == "secret-in-history"
+
+
+def test_what_a_shell_substitutes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=lambda: pipe.write_text(CUDNN), daemon=True).start()
+    assert run(["explain", str(pipe)]) == 0
+    assert "cudnn-minor-too-old" in capsys.readouterr().out
+
+
+def test_a_folder_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", str(tmp_path)]) == 2
+    assert "a file that is there" in capsys.readouterr().err

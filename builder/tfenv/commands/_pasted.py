@@ -35,7 +35,10 @@ def is_text(name: str | None) -> bool:
 
     if not name:
         return False
-    return name == STDIN or (parse_name(name.removeprefix("tfenv:")) is None and Path(name).is_file())
+    if name == STDIN:
+        return True
+    path = Path(name)  # a pipe is what the shell makes of <(docker build .)
+    return parse_name(name.removeprefix("tfenv:")) is None and (path.is_file() or path.is_fifo())
 
 
 def read(name: str, console: Console) -> str:

@@ -156,7 +156,7 @@ def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Mat
         bare = name.removeprefix(f"{matrix.repository}:") if matrix else name
         parts = parse_name(bare.removeprefix("tfenv:"))
         if parts is None:
-            remedy = "name a cell, e.g. 2.15-cu12; files go with --requirements, --dockerfile or --matrix"
+            remedy = "name a cell, e.g. 2.15-cu12, a file that is there, or - for what is piped in"
             raise _usage(f"'{name}' is not the name of a cell, nor part of one", remedy)
         named = {
             "tensorflow": parts.release,

@@ -133,9 +133,11 @@ def take(file: BinaryIO) -> str:
     cut = False
     while chunk := file.read(1 << 20):
         tail += chunk
-        if len(tail) > TAIL:
+        if len(tail) > 2 * TAIL:
             tail, cut = tail[-TAIL:], True
-    return decode(head) + (_LEFT_OUT if cut else "") + decode(tail) if cut else decode(head + tail)
+    if cut or len(tail) > TAIL:
+        return f"{decode(head)}{_LEFT_OUT}{decode(tail[-TAIL:])}"
+    return decode(head + tail)
 
 
 def _joined(lines: list[str]) -> list[tuple[int, str]]:
