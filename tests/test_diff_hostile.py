@@ -19,10 +19,11 @@ from tfenv.diff import installed
 from tfenv.diff.describe import of_image
 from tfenv.diff.layer import read_layer
 from tfenv.diff.layout import Image, Stored, read_image
+from tfenv.diff.markdown import to_markdown
 from tfenv.diff.model import Layer
 from tfenv.diff.sections import compare
 from tfenv.diff.stream import Streamed
-from tfenv.diff.telling import to_json, to_markdown, to_text
+from tfenv.diff.telling import to_json, to_text
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.sbom import licences
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from test_diff_sections import SIDE
+from tfenv.diff.markdown import MOST_MARKDOWN, to_markdown
 from tfenv.diff.model import Difference, Entry, Known, unknown
 from tfenv.diff.sections import compare
-from tfenv.diff.telling import MOST_MARKDOWN, summary, to_json, to_markdown, to_text
+from tfenv.diff.telling import summary, to_json, to_text
 
 
 def told(**changes: Any) -> Difference:

@@ -39,7 +39,7 @@ def command(before: str, after: str, form: str, full: bool, as_json: bool) -> in
     Exit codes: 0 the same in all that is known of both, 1 they differ, 2 they could not be compared.
     """
     from tfenv.console import Console
-    from tfenv.diff import sections, sides, telling
+    from tfenv.diff import markdown, sections, sides, telling
     from tfenv.workspace import here_or_checkout
 
     as_json = as_json or form == "json"
@@ -52,6 +52,6 @@ def command(before: str, after: str, form: str, full: bool, as_json: bool) -> in
         if error.exit_code == EXIT_FAILED:
             raise NoAnswerError(error.message, remedy=error.remedy) from error
         raise
-    text = telling.to_markdown(told) if form == "markdown" else telling.to_text(told, full=full)
+    text = markdown.to_markdown(told) if form == "markdown" else telling.to_text(told, full=full)
     emit(telling.to_json(told) if as_json else None, as_json=as_json, text=text.rstrip("\n"))
     return EXIT_FAILED if told.differs else 0

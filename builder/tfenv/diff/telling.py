@@ -1,4 +1,4 @@
-"""A difference as text, as JSON and as Markdown for a pull request; what matters first, long lists folded."""
+"""A difference as text and as JSON; what matters first, long lists folded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from tfenv.progress import clean
 from .filelist import group, is_noise
 from .model import Change, Description, Difference, Section
 
-MOST_MARKDOWN = 60_000  # characters; GitHub takes 65536 in a comment
 MOST_JSON = 100_000  # changes of one section
 _SHOWN = 25  # changes of one section in text
 _GROUPS = 12
-_ROWS = 200  # of one table in Markdown
 _VALUE = 300  # characters
-_HTML = {"<": "&lt;", ">": "&gt;", "@": "&#64;", "&": "&amp;"}
-_SIGNS = {"added": "+", "removed": "-", "changed": "~", "unknown before": "?", "unknown after": "?"}
+#: What stands before a change.
+SIGNS = {"added": "+", "removed": "-", "changed": "~", "unknown before": "?", "unknown after": "?"}
 
 
 def summary(told: Difference) -> str:
@@ -26,9 +24,9 @@ def summary(told: Difference) -> str:
     if told.identical:
         return "identical: the same digest"
     if not told.differs:
-        gaps = [section.title for section in told.sections if _has_gap(section)]
+        untold = [section.title for section in told.sections if _has_gap(section)]
         return "the same in all that is known of both" + (
-            f"; not compared: {', '.join(gaps)}" if gaps else ""
+            f"; not compared: {', '.join(untold)}" if untold else ""
         )
     leading = [s for s in told.sections if s.differs and s.key in ("stack", "python", "base")]
     said = [
@@ -61,17 +59,17 @@ def to_text(told: Difference, *, full: bool = False) -> str:
     for section in told.sections:
         if section.unknown or not (section.differs or (section.notes and told.differs)):
             continue
-        lines += ["", f"{section.title}" + (f" ({_tally(section.changes)})" if section.changes else "")]
+        lines += ["", f"{section.title}" + (f" ({tally(section.changes)})" if section.changes else "")]
         lines += [f"  {note}" for note in section.notes]
         known = [c for c in section.changes if not c.state.startswith("unknown")]
         if section.key == "files" and not full:
-            lines += [f"  {row}" for row in _grouped(known)]
+            lines += [f"  {row}" for row in grouped(known)]
         else:
             shown = known if full else known[:_SHOWN]
             width = min(max((len(c.name) for c in shown), default=0), 40)
-            lines += [f"  {_SIGNS[c.state]} {_cut(c.name):<{width}}  {_values(c)}".rstrip() for c in shown]
+            lines += [f"  {SIGNS[c.state]} {cut(c.name):<{width}}  {_values(c)}".rstrip() for c in shown]
             lines += _more(len(known) - len(shown))
-    lines += _gaps(told)
+    lines += gaps(told)
     lines += ["", *(f"note: {note}" for note in _notes(told))] if _notes(told) else []
     return "\n".join(lines)
 
@@ -84,7 +82,7 @@ def _notes(told: Difference) -> list[str]:
     return [*told.before.notes, *told.after.notes]
 
 
-def _gaps(told: Difference) -> list[str]:
+def gaps(told: Difference) -> list[str]:
     """What one side does not tell, never called removed."""
     lines = []
     for section in told.sections:
@@ -94,7 +92,7 @@ def _gaps(told: Difference) -> list[str]:
         for state, side in (("unknown before", told.before), ("unknown after", told.after)):
             names = [c.name for c in section.changes if c.state == state]
             if names:
-                few = ", ".join(_cut(name, 60) for name in names[:5]) + (", ..." if len(names) > 5 else "")
+                few = ", ".join(cut(name, 60) for name in names[:5]) + (", ..." if len(names) > 5 else "")
                 lines.append(f"  ? {section.title}: {side.name} does not tell of {len(names)}: {few}")
     return ["", "Not known of one side, so not compared", *lines] if lines else []
 
@@ -104,23 +102,25 @@ def _side(side: Description) -> str:
     return f"{side.name} ({what}{', ' + side.digest if side.digest else ''})"
 
 
-def _tally(changes: Iterable[Change]) -> str:
+def tally(changes: Iterable[Change]) -> str:
+    """How many changed, were added, were removed, in words."""
     counts = Counter(change.state for change in changes if not change.state.startswith("unknown"))
     return ", ".join(f"{counts[state]} {state}" for state in ("changed", "added", "removed") if counts[state])
 
 
 def _values(change: Change) -> str:
     if change.state == "changed":
-        return f"{_cut(change.before)} -> {_cut(change.after)}"
-    return _cut(change.after or change.before)
+        return f"{cut(change.before)} -> {cut(change.after)}"
+    return cut(change.after or change.before)
 
 
-def _cut(text: str, most: int = _VALUE) -> str:
+def cut(text: str, most: int = _VALUE) -> str:
+    """A value on one line, of ``most`` characters, without what drives a terminal."""
     plain = " ".join(clean(text).split())
     return plain if len(plain) <= most else f"{plain[: most - 3]}..."
 
 
-def _grouped(changes: list[Change]) -> list[str]:
+def grouped(changes: list[Change]) -> list[str]:
     """Files by what they belong to, the most changed first; what every build moves in one last line."""
     groups: dict[str, list[Change]] = {}
     for change in changes:
@@ -129,13 +129,13 @@ def _grouped(changes: list[Change]) -> list[str]:
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = []
     for name, found in ranked[:_GROUPS]:
-        few = ", ".join(_cut(c.name, 80) for c in found[:3]) + (", ..." if len(found) > 3 else "")
-        rows.append(f"{_cut(name, 60)}: {_tally(found)}" + (f" ({few})" if len(found) <= 3 else ""))
+        few = ", ".join(cut(c.name, 80) for c in found[:3]) + (", ..." if len(found) > 3 else "")
+        rows.append(f"{cut(name, 60)}: {tally(found)}" + (f" ({few})" if len(found) <= 3 else ""))
     if len(ranked) > _GROUPS:
         left = sum(len(found) for _, found in ranked[_GROUPS:])
         rows.append(f"... and {left} files in {len(ranked) - _GROUPS} other places (--full lists all)")
     if noise:
-        rows.append(f"noise (byte code, caches, logs): {_tally(noise)}")
+        rows.append(f"noise (byte code, caches, logs): {tally(noise)}")
     return rows
 
 
@@ -178,70 +178,3 @@ def _section_json(section: Section) -> dict[str, Any]:
         "notes": list(section.notes),
         "unknown": section.unknown,
     }
-
-
-def to_markdown(told: Difference) -> str:
-    """For a pull request: short sections open, long ones folded, the whole bounded."""
-    head = [
-        f"### {_code(told.before.name)} → {_code(told.after.name)}",
-        "",
-        _escaped(summary(told)),
-        "",
-    ]
-    body: list[str] = []
-    used = sum(len(line) + 1 for line in head) + 2000  # room for what is said at the end
-    left_out: list[str] = []
-    for section in told.sections if not told.identical else ():
-        if section.unknown or not section.differs:
-            continue
-        block = _block(section)
-        if used + len(block) > MOST_MARKDOWN:
-            left_out.append(section.title)
-            continue
-        body += [block, ""]
-        used += len(block) + 1
-    if left_out:
-        body += [f"Left out because it is long: {_escaped(', '.join(left_out))}.", ""]
-    gaps = [_escaped(line.strip().removeprefix("? ")) for line in _gaps(told)[2:]]
-    if gaps and not told.identical:
-        body += ["Not known of one side, so not compared:", "", *(f"- {_cut(gap)}" for gap in gaps[:12]), ""]
-    return "\n".join([*head, *body]).rstrip() + "\n"
-
-
-def _block(section: Section) -> str:
-    known = [c for c in section.changes if not c.state.startswith("unknown")]
-    lines = [f"{_escaped(note)}<br>" for note in section.notes]
-    if section.key == "files":
-        lines += [f"- {_escaped(row)}" for row in _grouped(known)] + [""]
-        listed = "\n".join(f"{_SIGNS[c.state]} {_cut(c.name, 200)}" for c in known[:_ROWS]).replace(
-            "```", "'''"
-        )
-        rest = f"\n... and {len(known) - _ROWS} more" if len(known) > _ROWS else ""
-        lines += [f"```\n{listed}{rest}\n```"]
-    else:
-        lines += ["", "| | before | after |", "|---|---|---|"]
-        lines += [
-            f"| {_code(c.name)} | {_cell(c, after=False)} | {_cell(c, after=True)} |" for c in known[:_ROWS]
-        ]
-        if len(known) > _ROWS:
-            lines.append(f"| ... and {len(known) - _ROWS} more | | |")
-    title = f"{_escaped(section.title)}: {_tally(section.changes)}"
-    if section.folded or len(known) > 15:
-        return f"<details><summary>{title}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
-    return f"**{title}**\n\n" + "\n".join(lines)
-
-
-def _cell(change: Change, *, after: bool) -> str:
-    value = change.after if after else change.before
-    if value:
-        return _code(value)
-    return "yes" if change.state == "changed" or (change.state == "added") == after else ""
-
-
-def _code(text: str) -> str:
-    # Inside of code nothing is read as HTML, a mention or a link; a bar would still end the cell.
-    return "`" + _cut(text).replace("`", "'").replace("|", "\\|") + "`"
-
-
-def _escaped(text: str) -> str:
-    return "".join(_HTML.get(sign, f"\\{sign}" if sign in "\\`*_[]#|" else sign) for sign in _cut(text, 1500))
