@@ -46,10 +46,12 @@ lint: env ## check style, types, Dockerfiles, workflows, and that regenerating c
 	@$(BIN)/tfenv lock --all --check
 	@$(BIN)/tfenv render --check
 	@$(BIN)/tfenv page --check
+	@$(BIN)/tfenv troubleshooting --check
 
-render: env ## write the Dockerfiles and the matrix page again from matrix.yaml, the facts, locks, reports and templates
+render: env ## write the Dockerfiles and the pages again from matrix.yaml, facts, locks, reports, rules and templates
 	@$(BIN)/tfenv render
 	@$(BIN)/tfenv page
+	@$(BIN)/tfenv troubleshooting
 
 lock: env ## lock CELL: resolve what has no pin yet, keep the rest (tfenv lock --upgrade moves pins)
 	@$(BIN)/tfenv lock '$(CELL)'

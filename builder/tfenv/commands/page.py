@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from tfenv.commands._common import emit, json_option
+from tfenv.commands._common import json_option
+from tfenv.commands._pages import write_or_check
 
 
 @click.command("page")
@@ -24,20 +25,16 @@ def command(check: bool, output: Path | None, as_json: bool) -> int:
     there are none.
     """
     from tfenv import facts
-    from tfenv.files import write_all
     from tfenv.page import files
     from tfenv.workspace import here
 
     workspace = here()
     made = files.texts(files.page_of(workspace, facts.compiled), workspace.matrix_path.parent, output)
-    changed = files.drift(made)
-    if check:
-        files.raise_drift(changed)
-    for path in changed:
-        write_all(path.parent, {path.name: made[path]})
-    emit(
-        {"files": [str(path) for path in made], "changed": [str(path) for path in changed]},
+    write_or_check(
+        made,
+        check=check,
         as_json=as_json,
-        text="\n".join(f"{path}: {'written' if path in changed else 'current'}" for path in made),
+        what="the matrix page is not what the matrix, the facts, the locks and the reports give",
+        command="tfenv page",
     )
     return 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from tfenv.webpage import embedded, templates
 
 from .layers import LAYERS
 from .library import Library
@@ -94,23 +95,19 @@ def texts(of: Library) -> Mapping[str, str]:
 
 def to_html(of: Library) -> str:
     """The page that is searched."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
     found = sections(of.rules)
-    return environment.get_template("page.html.j2").render(
-        sections=found,
-        count=len(of.rules),
-        anchors=_embedded({entry.rule.id: entry.anchors for section in found for entry in section.entries}),
-        style=(_HERE / "page.css").read_text("utf-8"),
-        script=(_HERE / "page.js").read_text("utf-8"),
+    return (
+        templates(_HERE)
+        .get_template("page.html.j2")
+        .render(
+            sections=found,
+            count=len(of.rules),
+            anchors=embedded(
+                {entry.rule.id: entry.anchors for section in found for entry in section.entries}
+            ),
+            style=(_HERE / "page.css").read_text("utf-8"),
+            script=(_HERE / "page.js").read_text("utf-8"),
+        )
     )
 
 
@@ -154,9 +151,3 @@ def _starred(pattern: str) -> str:
 def _plain(text: str) -> str:
     """Text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
-
-
-def _embedded(value: object) -> str:
-    """JSON that cannot end the script element it is in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

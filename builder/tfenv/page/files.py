@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfenv.errors import DriftError
-
 from . import gpus, judging
 from .collect import Page, collect
 from .evidence import standing
@@ -63,23 +61,6 @@ def texts(page: Page, root: Path, output: Path | None) -> Mapping[Path, str]:
     table = to_markdown(page, _link(near, output / HTML), picture)
     second = (readme, replace_between(text, table)) if own else (output / MARKDOWN, table)
     return dict([(output / HTML, to_html(page)), second])
-
-
-def drift(files: Mapping[Path, str]) -> tuple[Path, ...]:
-    """The files that are missing or say something else."""
-    return tuple(
-        path for path, text in files.items() if not path.is_file() or path.read_bytes() != text.encode()
-    )
-
-
-def raise_drift(changed: tuple[Path, ...]) -> None:
-    """Raise DriftError naming every file that is not what matrix, facts, locks and reports give, if any."""
-    if changed:
-        raise DriftError(
-            "the matrix page is not what the matrix, the facts, the locks and the reports give:\n  "
-            + "\n  ".join(map(str, changed)),
-            remedy="type: tfenv page   and commit the result",
-        )
 
 
 def _link(folder: Path, to: Path) -> str:

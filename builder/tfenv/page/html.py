@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tfenv.webpage import embedded, templates
 
 from .collect import Entry, Page, everywhere
 from .gpus import by_capability, labels
 from .words import ANSWERS, LEGEND, LIMITED, REFUSED, STANDINGS
-
-if TYPE_CHECKING:
-    import jinja2
 
 _HERE = Path(__file__).resolve().parent
 
@@ -20,11 +17,11 @@ _HERE = Path(__file__).resolve().parent
 def to_html(page: Page) -> str:
     """The page's text; the same for the same page."""
     return (
-        _environment()
+        templates(_HERE)
         .get_template("page.html.j2")
         .render(
             page=page,
-            data=_embedded(data(page)),
+            data=embedded(data(page)),
             style=(_HERE / "page.css").read_text("utf-8"),
             script=(_HERE / "page.js").read_text("utf-8"),
             signs={"answers": ANSWERS, "standings": STANDINGS, "limited": LIMITED, "refused": REFUSED},
@@ -71,23 +68,3 @@ def data(page: Page) -> dict[str, Any]:
         "sentences": list(sentences),
         "signs": {state: [of.colour, of.sign, of.words] for state, of in ANSWERS.items()},
     }
-
-
-def _embedded(value: object) -> str:
-    """JSON that cannot end the script element it is in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
