@@ -11,6 +11,7 @@ import small
 import teams
 from small import Place
 from tfenv import build, cli, oci, pipeline
+from tfenv.buildx import BuildError
 from tfenv.commands import up
 from tfenv.errors import DriftError, IntegrityError, TfenvError, UsageError
 from tfenv.fetch import MissingInputs
@@ -257,6 +258,25 @@ def test_the_teams_packages_of_today_are_taken_and_the_image_says_so(
     assert made.ending == "-unlocked" and 'dev.tfenv.locked="false"' in made.files["Dockerfile"]
     assert ("libgl1", "2.0") in [(p.name, p.version) for p in made.lock.debian]
     assert pipeline.lock_of(here.workspace, inputs.cell, image, here.host) == made.lock
+
+
+@pytest.mark.parametrize(("said", "tries"), [("failed to solve: not found", 2), ("exit code: 7", 1)])
+def test_an_engine_that_loses_a_layer_of_the_rows_gets_all_of_them(
+    here: Place, inputs: TeamInputs, monkeypatch: pytest.MonkeyPatch, said: str, tries: int
+) -> None:
+    row = build.build(inputs.below, here.host)
+    seen: list[int] = []
+
+    def fail(placed: TeamInputs, *_: object, **__: object) -> build.Built:
+        folder = Path(placed.contexts["row"].removeprefix("oci-layout://").rpartition("@")[0])
+        seen.append(len(list((folder / "blobs/sha256").iterdir())))
+        raise BuildError(said, remedy="repeat it")
+
+    monkeypatch.setattr(build, "build", fail)
+    with pytest.raises(BuildError, match=said):
+        flow.build_on_row(inputs, here.host, no_cache=False, archive_only=False)
+    layers = len(oci.describe(row.archive).layers)
+    assert seen == [2, 2 + layers][:tries]
 
 
 # The commands.

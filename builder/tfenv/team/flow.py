@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv import digest
+from tfenv.buildx import BuildError
 from tfenv.errors import TfenvError, UsageError
 from tfenv.files import LOCK_NAME, write_all
 from tfenv.inputs import Inputs
@@ -205,12 +206,24 @@ def build_on_row(inputs: TeamInputs, host: Host, *, no_cache: bool, archive_only
             f"{inputs.below.cell.name} is {row.digest.manifest} here, recorded is {expected}: "
             "another builder's compressor; the content is that of the same inputs"
         )
-    # The lock keeps `tfenv gc`, and the build of another environment, off the row's layout.
-    with (
-        host.store.lock(),
-        layout.unpacked(row.archive, host.store, layers=not _in_engine(row, host)) as context,
-    ):
-        return build.build(on(inputs, row, context), host, no_cache=no_cache, archive_only=archive_only)
+
+    def attempt(layers: bool) -> Built:
+        # The lock keeps `tfenv gc`, and the build of another environment, off the row's layout.
+        with host.store.lock(), layout.unpacked(row.archive, host.store, layers=layers) as context:
+            placed = on(inputs, row, context)
+            return build.build(placed, host, no_cache=no_cache, archive_only=archive_only)
+
+    if not _in_engine(row, host):
+        return attempt(layers=True)
+    try:
+        return attempt(layers=False)
+    except BuildError as error:
+        if error.step is not None or "not found" not in error.message:
+            raise
+        host.console.warn(
+            f"{error.message}\nthe engine has lost a layer of the row's: once more, with all of them"
+        )
+        return attempt(layers=True)
 
 
 def stage_for_hand(inputs: TeamInputs, host: Host, root: Path) -> list[str]:
