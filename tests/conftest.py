@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from tfenv import render, render_cache
+import small
+from tfenv import cli, render, render_cache
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,3 +31,20 @@ def fresh_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     read = render.template_version.__wrapped__
     for module in (render, render_cache):
         monkeypatch.setattr(module, "template_version", read)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> small.Place:
+    """A small matrix with its lock, its store and an engine, none of which is this machine's."""
+    return small.place(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line: (exit code, stdout, stderr)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(arguments)
+        return (code, *capsys.readouterr())
+
+    return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import teams
 import tiny
 from small import Place
 from snapshots import Tell, bundle, data, rename, titles
-from tfenv import cli, oci, pipeline
+from tfenv import oci, pipeline
 from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, NotReadyError
 from tfenv.files import write_all
@@ -27,20 +27,6 @@ from tfenv.report import Check, Report, write
 from tfenv.report import Host as ReportHost
 from tfenv.snapshot import base, tree
 from tfenv.team import flow
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.run(arguments)
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def test_a_bundle_holds_all_that_a_build_reads(here: Place, tell: Tell, tmp_path: Path) -> None:

@@ -22,11 +22,6 @@ from tfenv.model import Lock
 from tfenv.store import Store, hash_file
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 def made(here: Place, inputs: Inputs | None = None, **more: Any) -> build.Built:
     return build.build(inputs or here.inputs, here.host, **more)
 

@@ -33,11 +33,6 @@ NEEDS_MATRIX = {*NEEDS_CELL, "list", "render", "gc"}
 WRITES = {"lock", "render", "build", "up", "gc"}
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 def command(name: str) -> click.Command:
     found = cli.tfenv.get_command(click.Context(cli.tfenv), name)
     assert found is not None

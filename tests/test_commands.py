@@ -19,7 +19,7 @@ import matrices
 import pytest
 import small
 from small import Place
-from tfenv import build, buildx, cli, digest, pipeline, render
+from tfenv import build, buildx, digest, pipeline, render
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.fetch import MissingInputs
 from tfenv.lock import Resolvers, write_lock
@@ -33,24 +33,8 @@ OLD = "sha256:" + "0" * 64
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return small.place(tmp_path, monkeypatch, small.TWO_BASES)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run a command line: (exit code, stdout, stderr)."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.run(arguments)
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 Tell = Callable[..., tuple[int, str, str]]

@@ -22,11 +22,6 @@ FILES = {"Dockerfile": "FROM scratch\n# größer\n", "requirements.lock": "x\n"}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def umask_077() -> Iterator[None]:
     before = os.umask(0o077)
     yield

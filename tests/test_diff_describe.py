@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import image_files
-import pytest
 import small
 from small import Place
 from tfenv import digest, lockfile
@@ -16,11 +15,6 @@ from tfenv.diff import describe, installed, recall
 from tfenv.diff.model import Entry, Known, Layer
 from tfenv.diff.sections import compare
 from tfenv.memo import Memo
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
 
 
 def test_what_dpkg_lists_and_what_it_has_removed() -> None:

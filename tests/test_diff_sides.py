@@ -25,11 +25,6 @@ ONE = image_files.image([image_files.layer(image_files.dist_info("numpy", "1.26.
 TWO = image_files.image([image_files.layer(image_files.dist_info("numpy", "2.0.0"))], {"User": "1"})
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 def room(here: Place) -> sides.Room:
     return sides.here(here.env, here.workspace)
 

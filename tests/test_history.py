@@ -43,11 +43,6 @@ def event(day: int, after: str, before: str = "", kind: Any = "moved", **more: A
     )
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 # The file.
 
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import small
 from small import Place
 from tfenv import build, images
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 
 AB = ("tfenv:a", "tfenv:b")
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import matrices
 import pytest
@@ -13,12 +12,6 @@ from small import Place
 from tfenv import inputs, lockfile, render
 from tfenv.inputs import Inputs
 from tfenv.model import Link, Lock, Rule
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
 
 CHANGES: dict[str, Callable[[Lock], Lock]] = {
     "another wheel": lambda lock: replace(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import small
 from small import CELL, Place
-from tfenv import cli
 from tfenv.container import Ended, Spec
 from tfenv.load import events_of
 from tfenv.load.running import Collected
@@ -37,15 +36,6 @@ END = {"event": "end", "why": "", "seconds": 9}
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr("tfenv.load.session.gpu_here", lambda _succeeds: False)
     return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.run(arguments)
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def bench_lines(where: Path, *speeds: float) -> Path:

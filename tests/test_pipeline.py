@@ -30,11 +30,6 @@ from tfenv.report import Host as ReportHost
 OLD = "sha256:" + "0" * 64
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 def made(here: Place, inputs: Inputs | None = None, **more: Any) -> pipeline.Made:
     inputs = inputs or pipeline.committed(here.workspace, here.cell)
     return pipeline.make(here.workspace, inputs, here.host, **more)

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,20 +22,6 @@ from tfenv.snapshot.layout import Layout
 
 WHEEL = "wheels/python/tensorflow-2.15.1-py3-none-any.whl"
 DEB = "debs/rest/apt_1.0_amd64.deb"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.run(arguments)
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

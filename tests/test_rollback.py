@@ -26,11 +26,6 @@ def verdicts(**of: str) -> Any:
     return lambda digest: known.get(digest, "")
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 # The decision.
 
 

@@ -34,11 +34,6 @@ License: public-domain
 """
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return small.place(tmp_path, monkeypatch)
-
-
 def image(here: Place, at: Path, more: dict[str, bytes] | None = None, without: str = "") -> Any:
     """An image of the place's lock, but for what is added and left out."""
     files = {path: data for path, data in of_lock_files(here).items() if not without or without not in path}

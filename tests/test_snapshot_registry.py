@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,6 @@ import pytest
 import small
 from small import Place
 from snapshots import Tell, data
-from tfenv import cli
 from tfenv.snapshot.registry import login
 
 USER = ("team", "secret")
@@ -122,15 +121,6 @@ def registry() -> Iterator[Registry]:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     return small.place(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.run(arguments)
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def logged_in(tmp_path: Path, host: str) -> None:
