@@ -57,6 +57,13 @@ def test_a_missing_program_was_not_found(tmp_path: Path, name: str) -> None:
         judge(ran, [name])
 
 
+def test_without_a_log_nothing_is_started(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("")
+    with pytest.raises(FileExistsError):
+        run(tmp_path, "touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_program_that_may_not_be_run(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     ran = run(tmp_path, "./text")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tfenv.errors import NotReadyError
-from tfenv.files import write_all
+from tfenv.errors import NotReadyError, UsageError
+from tfenv.files import read_text, write_all
 
 
 def test_files_are_written_as_they_are_given(tmp_path: Path) -> None:
@@ -67,3 +68,20 @@ def test_a_folder_in_a_files_place_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError):
         write_all(tmp_path, {"a": "x"})
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_of_the_user_is_read_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"gr\xc3\xb6\xdf")
+    assert read_text(tmp_path / "a", 5) == "grö\ufffd"
+    pipe = tmp_path / "pipe"  # as of a shell's <(...)
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(pipe.write_text, "x")
+        assert read_text(pipe, 5) == "x"
+
+
+@pytest.mark.parametrize("name", ["long", "/dev/zero", ".", "missing"])
+def test_what_does_not_end_or_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "long").write_text("123456")
+    with pytest.raises(UsageError):
+        read_text(tmp_path / name, 5)

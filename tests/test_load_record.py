@@ -16,6 +16,7 @@ from tfenv.load import (
     bench_files,
     bench_of,
     events_of,
+    judge,
     load_hash,
     pack,
     read_bench,
@@ -56,6 +57,68 @@ def test_lines_of_another_kind_are_refused():
         bench_of(events_of(STRESS_LINES))
     with pytest.raises(IntegrityError, match="not as expected"):
         stress_of([{"event": "progress", "gpu": 0}])
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "value"),
+    [
+        ("start", "minutes", "2"),
+        ("start", "started", HUGE),
+        ("end", "seconds", float("nan")),
+        ("worker", "devices", 5),
+        ("worker", "size", None),
+        ("gpu", "gpu", "first"),
+        ("gpu", "errors", [1]),
+        ("errors", "errors", {"a": "x"}),
+        ("sample", "t", float("inf")),
+        ("sample", "watts", "600"),
+        ("progress", "wrong", True),
+        ("progress", "products", HUGE),
+        ("compared", "equal_bits", 1),
+        ("compared", "to_cpu", HUGE),
+        ("sampled", "xid_sources", 1),
+        ("broke", "gpu", {}),
+    ],
+)
+def test_a_value_that_is_none_is_an_error_of_the_lines(event, key, value):
+    events = events_of(STRESS_LINES)
+    (wrong, *_) = [one for one in events if one["event"] == event]
+    assert stress_of(events)
+    wrong[key] = value
+    with pytest.raises(IntegrityError, match="not as expected"):
+        stress_of(events)
+
+
+def test_a_product_that_is_no_number_is_a_finding():
+    events = events_of(STRESS_LINES)
+    for one in events:
+        if one["event"] == "compared":
+            one["to_cpu"] = float("nan")
+    run = stress_of(events)
+    assert judge(run).verdict == "fail" and "stress.json" in stress_files(run, RECORD)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gpus": 0},
+        {"status": "ok", "throughput": 0},
+        {"throughput": HUGE},
+        {"status": "splendid"},
+        {"xla": 1},
+        {"devices": 3},
+        {"low": float("nan")},
+    ],
+)
+def test_a_row_that_was_not_measured_is_refused(wrong):
+    good = {"event": "row", "model": "m", "precision": "tf32", "xla": False, "gpus": 1, "reduction": ""}
+    good |= {"batch": 1, "status": "ok", "throughput": 2.5, "devices": [{"name": "H"}]}
+    assert bench_of([good]).rows[0].throughput == 2.5
+    with pytest.raises(IntegrityError, match="not as expected"):
+        bench_of([{**good, **wrong}])
 
 
 def test_the_rows_of_a_bench_are_read():

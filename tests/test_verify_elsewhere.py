@@ -68,6 +68,15 @@ def test_without_a_gpu_there_nothing_is_verified() -> None:
     assert (made(lines(gpus=())).verdict, made(lines(gpus=())).reason) == ("unverified", "no GPU")
 
 
+@pytest.mark.parametrize("gpus", ["true", '"H200"', "5", '{"a": 1}'])
+def test_gpus_that_are_no_list_are_none(gpus: str) -> None:
+    assert made(lines(gpus=("H",)).replace('["H"]', gpus)).verdict == "unverified"
+
+
+def test_a_stray_line_may_be_anything() -> None:
+    assert made("[" * 100_000 + "\n" + lines()).verdict == "pass"
+
+
 def test_lines_of_another_suite_are_refused() -> None:
     for text in (lines(code=b"another"), "", "nothing"):
         with pytest.raises(IntegrityError, match="another version"):

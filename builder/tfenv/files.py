@@ -7,9 +7,31 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfenv.errors import NotReadyError
+from tfenv.errors import NotReadyError, UsageError
 
 LOCK_NAME = "lock.json"
+LINES_MOST = 256 << 20  # bytes of what a program printed in a day, with a look at eight GPUs each second
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of a file that the user named, which may be a pipe; what is no UTF-8 is replaced.
+
+    Args:
+        most: bytes, as devices and pipes need not end.
+
+    Raises:
+        UsageError: it cannot be read, or it is longer.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"
+        ) from error
+    if len(data) > most:
+        raise UsageError(f"{path} has more than {most} bytes", remedy="is it the right file?")
+    return data.decode("utf-8", "replace")
 
 
 def write_all(folder: Path, files: Mapping[str, str]) -> None:

@@ -17,6 +17,7 @@ from tfenv import digest as digests
 from tfenv.container import Ended
 from tfenv.engine import Completed, Engine, run_command
 from tfenv.errors import IntegrityError, UsageError
+from tfenv.files import LINES_MOST, read_text
 from tfenv.model import Cell, Lock
 from tfenv.report import Check, Host, Report
 from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
@@ -103,11 +104,12 @@ def from_lines(
     ended = Ended(verify.STATUS.get(outcome.verdict or "", 1))
     verdict, outcome = verify.judge(outcome, ended, "", plan.limit, plan)
     facts = outcome.facts
+    gpus = facts.get("gpus")
     host = Host(
         kernel=str(facts.get("kernel", "")),
         machine=str(facts.get("machine", "")),
         docker=ROOTFS,
-        gpus=tuple(str(name) for name in facts.get("gpus") or ()),
+        gpus=tuple(str(name) for name in gpus) if isinstance(gpus, list) else (),
         driver=driver_version(str(facts.get("driver", ""))),
     )
     if verdict == "pass" and not host.gpus:
@@ -136,7 +138,7 @@ def driver_version(line: str) -> str:
 def _start(line: str) -> dict[str, Any]:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) and event.get("event") == "start" else {}
 
@@ -220,7 +222,7 @@ def of_cell(
 
 def lines_of(path: Path) -> tuple[str, int]:
     """What the suite printed, and when that was written: Unix milliseconds."""
-    return path.read_text(encoding="utf-8", errors="replace"), round(path.stat().st_mtime * 1000)
+    return read_text(path, LINES_MOST), round(path.stat().st_mtime * 1000)
 
 
 def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:

@@ -107,31 +107,31 @@ def run_here(
         timeout: seconds; None for as long as it takes.
     """
     started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            list(command),
-            env=dict(env),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        return Ran(status=127, seconds=0.0, said="")
-    except OSError as error:
-        return Ran(status=126, seconds=0.0, said=error.strerror or str(error))
     output = _Output(log)
-    try:
-        with output:
+    with output:  # first: where it cannot be written, nothing is started
+        try:
+            process = subprocess.Popen(
+                list(command),
+                env=dict(env),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            return Ran(status=127, seconds=0.0, said="")
+        except OSError as error:
+            return Ran(status=126, seconds=0.0, said=error.strerror or str(error))
+        try:
             done = _pump(process, output, None if timeout is None else started + timeout)
-    finally:
-        # What it has started goes with it, also when we are told to end.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        finally:
+            # What it has started goes with it, also when we are told to end.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
     seconds = time.monotonic() - started
     return Ran(status=process.returncode if done else None, seconds=seconds, said=output.tail)
 

@@ -97,7 +97,7 @@ def _check(
 
 
 def _evidence(replay: Path | None, *, try_gpus: bool, offline: bool) -> Evidence:
-    from tfenv.doctor.evidence import NotARecordingError, load
+    from tfenv.doctor.evidence import RECORDING_MOST, NotARecordingError, load
 
     if replay is None:
         from tfenv.doctor.asking import ask
@@ -105,8 +105,10 @@ def _evidence(replay: Path | None, *, try_gpus: bool, offline: bool) -> Evidence
         from tfenv.doctor.sources import Sources
 
         return look(Sources(), None if offline else ask, try_gpus=try_gpus)
+    from tfenv.files import read_text
+
     try:
-        return load(replay.read_text(encoding="utf-8", errors="replace"))
+        return load(read_text(replay, RECORDING_MOST))
     except NotARecordingError as error:
         from tfenv.errors import UsageError
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 FORMAT = 1
-_MOST = 8 << 20  # characters of a recording; one of eight GPUs has some hundred thousand
+RECORDING_MOST = 8 << 20  # characters or bytes; a recording of eight GPUs has some hundred thousand
 _KIND = "tfenv-doctor"
 
 
@@ -118,8 +118,8 @@ def load(text: str) -> Evidence:
     Raises:
         NotARecordingError: it is none, of another format, or not what it should be.
     """
-    if len(text) > _MOST:
-        raise NotARecordingError(f"it has more than {_MOST >> 20} million characters")
+    if len(text) > RECORDING_MOST:
+        raise NotARecordingError(f"it has more than {RECORDING_MOST >> 20} million characters")
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tfenv.errors import IntegrityError
 
@@ -14,6 +17,8 @@ from .model import Bench, Compared, Gpu, Progress, Row, Sample, Stress, Xid
 _T = TypeVar("_T")
 Event = Mapping[str, Any]
 
+_MOST = 1 << 64  # also of bits of a register
+_LATEST = 1e14  # Unix milliseconds
 BROKEN_OFF = "it was broken off"  # no ``end`` came
 
 
@@ -31,18 +36,67 @@ def events_of(text: str) -> list[dict[str, Any]]:
     return [event for line in text.splitlines() if (event := event_of(line))]
 
 
-def _made(kind: type[_T], event: Event) -> _T:
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in event.items() if name in known})
+@contextmanager
+def _as_expected(name: str) -> Iterator[None]:
+    """What an image has printed may be anything."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise IntegrityError(
+            f"a line of {name} is not as expected: {type(error).__name__}: {error}",
+            remedy="run it again with this version of tfenv",
+        ) from None
+
+
+def made(kind: type[_T], event: Event) -> _T:
+    """A dataclass of the values that it knows.
+
+    Raises:
+        TypeError: one is missing, of another type, or no number to compute with.
+    """
+    hints = _hints(kind)  # type: ignore[arg-type]  # mypy takes a type variable's class for unhashable
+    known = {name: value for name, value in event.items() if name in hints}
+    for name, value in known.items():
+        # A product that is no number is a finding; a temperature that is none is nonsense.
+        counts = _countable(value) or (kind is Compared and isinstance(value, float))
+        if not (counts and _fits(hints[name], value)):
+            raise TypeError(f"{name} is {str(value)[:60]!r}")
+    return kind(**known)
+
+
+@cache
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(one, value) for one in args)
+    if origin is Literal:
+        return value in args
+    if hint is float:
+        return type(value) in (int, float)
+    if origin is not None:  # a mapping of names to numbers
+        return isinstance(value, Mapping) and all(_fits(args[1], one) for one in value.values())
+    return type(value) is hint
+
+
+def _countable(value: Any) -> bool:
+    return abs(value) < _MOST if isinstance(value, (int, float)) else True  # NaN is not
+
+
+def _number(event: Event, name: str, most: float = _MOST) -> float:
+    value = event.get(name, 0)
+    if type(value) not in (int, float) or not 0 <= value < most:
+        raise ValueError(f"{name} is {str(value)[:60]!r}")
+    return float(value)
 
 
 def _all(kind: type[_T], events: Iterable[Event], name: str) -> tuple[_T, ...]:
-    try:
-        return tuple(_made(kind, event) for event in events if event["event"] == name)
-    except TypeError as error:
-        raise IntegrityError(
-            f"a line of {name} is not as expected: {error}", remedy="run it again with this version of tfenv"
-        ) from None
+    with _as_expected(name):
+        return tuple(made(kind, event) for event in events if event["event"] == name)
 
 
 def _first(events: Iterable[Event], name: str) -> Event:
@@ -73,7 +127,11 @@ def stress_of(events: Iterable[Event], *, noted: str = "", tail: str = "") -> St
     Raises:
         IntegrityError: the lines are not those of a run of stress.
     """
-    events = list(events)
+    with _as_expected("stress"):
+        return _stress_of(list(events), noted, tail)
+
+
+def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
     start, end, worker = _start(events, "stress"), _first(events, "end"), _first(events, "worker")
     after = {int(event["gpu"]): event["errors"] for event in events if event["event"] == "errors"}
     gpus = []
@@ -82,18 +140,16 @@ def stress_of(events: Iterable[Event], *, noted: str = "", tail: str = "") -> St
             index = int(event["gpu"])
             about = {name: value for name, value in event.items() if name != "gpu"}
             gpus.append(
-                _made(
-                    Gpu, {**about, "index": index, "before": event["errors"], "after": after.get(index, {})}
-                )
+                made(Gpu, {**about, "index": index, "before": event["errors"], "after": after.get(index, {})})
             )
     return Stress(
-        minutes=float(start.get("minutes", 0.0)),
-        started=int(start.get("started", 0)),
-        seconds=float(end.get("seconds", 0.0)),
+        minutes=_number(start, "minutes"),
+        started=int(_number(start, "started", _LATEST)),
+        seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
         driver=str(_first(events, "driver").get("version", "")),
         tensorflow=str(worker.get("tensorflow", "")),
-        size=int(worker.get("size", 0)),
+        size=int(_number(worker, "size")),
         devices=tuple(str(device["name"]) for device in worker.get("devices", ())),
         gpus=tuple(gpus),
         samples=_all(Sample, events, "sample"),
@@ -114,16 +170,23 @@ def bench_of(events: Iterable[Event], *, noted: str = "") -> Bench:
     Raises:
         IntegrityError: the lines are not those of a run of bench.
     """
-    events = list(events)
+    with _as_expected("bench"):
+        return _bench_of(list(events), noted)
+
+
+def _bench_of(events: list[Event], noted: str) -> Bench:
     start, end = _start(events, "bench"), _first(events, "end")
     measured = [event for event in events if event["event"] == "row" and event.get("devices")]
+    rows = _all(Row, events, "row")
+    if strange := [row for row in rows if row.gpus < 1 or (row.status == "ok" and row.throughput <= 0)]:
+        raise ValueError(f"{strange[0].words} was measured at {strange[0].throughput:g}")
     widest: list[Event] = max((list(event["devices"]) for event in measured), key=len, default=[])
     return Bench(
-        started=int(start.get("started", 0)),
-        seconds=float(end.get("seconds", 0.0)),
+        started=int(_number(start, "started", _LATEST)),
+        seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
-        told=start.get("told", {}),
-        rows=_all(Row, events, "row"),
+        told=dict(start.get("told", {})),
+        rows=rows,
         driver=str(start.get("driver", "")),
         tensorflow=str(measured[0].get("tensorflow", "")) if measured else "",
         devices=tuple(str(device["name"]) for device in widest),

@@ -15,6 +15,7 @@ from tfenv.report import Host
 
 from .advice import Advice
 from .charts import speedup_chart, stress_chart
+from .collect import made
 from .judging import judge
 from .model import Bench, Row, Stress
 from .tables import bench_page, stress_page
@@ -117,16 +118,21 @@ def read_bench(path: Path) -> tuple[str, str, Bench]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         run = data["run"]
-        rows = tuple(Row(**row) for row in run["rows"])
+        rows = tuple(made(Row, _numbers(row)) for row in run["rows"])
         return (
             str(data["cell"]),
             str(data["host"]["docker"]),
             Bench(**{**run, "rows": rows, "devices": tuple(run["devices"])}),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IntegrityError(
             f"{path} is not a usable bench: {error!r}", remedy="delete it and run `tfenv bench`"
         ) from None
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the numbers again for which JSON has only words, see ``_finite``."""
+    return {name: float(value) if value in ("nan", "inf", "-inf") else value for name, value in row.items()}
 
 
 def recorded_benches(images: Path) -> list[tuple[str, str, Bench]]:

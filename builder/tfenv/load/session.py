@@ -9,7 +9,8 @@ from pathlib import Path
 from tfenv import build, images, pipeline
 from tfenv.container import Ended, Spec
 from tfenv.engine import run_command
-from tfenv.errors import TfenvError, UsageError
+from tfenv.errors import TfenvError
+from tfenv.files import LINES_MOST, read_text
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
@@ -109,11 +110,6 @@ def run_in(
 
 def _from_file(workspace: Workspace, cell: Cell, path: Path, place: Place) -> Ran:
     known = image_digest(workspace, cell, place.digest)
-    try:
-        events = events_of(path.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {path}: {error.strerror}", remedy="name the file that it printed"
-        ) from None
+    events = events_of(read_text(path, LINES_MOST))
     done = Collected(events=tuple(events), ended=Ended(0), stderr="")
     return Ran(collected=done, digest=known, docker=BARE if place.bare else "rootfs")
