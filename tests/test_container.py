@@ -99,6 +99,12 @@ def test_a_tag_is_removed_once():
     assert containers.inspect("a:1") is None
 
 
+@pytest.mark.parametrize("name", [".", "..", "a/../b", "./a", "a//b", ""])
+def test_a_name_that_is_none_in_a_url_is_no_image(name):
+    api = Api({"x"}, {"a": "x"} | {name: "x"})
+    assert Containers(api).inspect("a") == "x" and Containers(api).image(name) is None
+
+
 def test_load_gives_the_digest_and_waits_without_limit(tmp_path):
     path = tiny.tar(tmp_path / "a.tar", tiny.oci_files())
     digest = oci.describe(path).manifest_digest

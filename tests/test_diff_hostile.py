@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import tarfile
 from pathlib import Path
@@ -21,6 +22,7 @@ from tfenv.diff.layer import read_layer
 from tfenv.diff.layout import Image, Stored, read_image
 from tfenv.diff.markdown import to_markdown
 from tfenv.diff.model import Layer
+from tfenv.diff.places import archive
 from tfenv.diff.sections import compare
 from tfenv.diff.stream import Streamed
 from tfenv.diff.telling import to_json, to_text
@@ -127,6 +129,17 @@ def test_texts_of_any_shape(head: str, text: str) -> None:
     for licence in (licences.of_copyright(head + text), licences.of_metadata(head + text)):
         assert licence.words
         assert not licence.expression or VALID.fullmatch(licence.expression)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    with pytest.raises(UsageError, match="no plain file"), archive(path):
+        pass
 
 
 def test_a_link_that_leads_round_is_left_alone(tmp_path: Path) -> None:

@@ -80,8 +80,9 @@ def test_a_file_of_the_user_is_read_to_a_limit(tmp_path: Path) -> None:
         assert read_text(pipe, 5) == "x"
 
 
-@pytest.mark.parametrize("name", ["long", "/dev/zero", ".", "missing"])
+@pytest.mark.parametrize("name", ["long", "utf16", "/dev/zero", ".", "missing"])
 def test_what_does_not_end_or_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "long").write_text("123456")
+    (tmp_path / "utf16").write_text("ab", encoding="utf-16")
     with pytest.raises(UsageError):
         read_text(tmp_path / name, 5)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tfenv.errors import NotReadyError, UsageError
 
 LOCK_NAME = "lock.json"
+_HEAD = 1 << 16
 LINES_MOST = 256 << 20  # bytes of what a program printed in a day, with a look at eight GPUs each second
 
 
@@ -20,11 +21,14 @@ def read_text(path: Path, most: int) -> str:
         most: bytes, as devices and pipes need not end.
 
     Raises:
-        UsageError: it cannot be read, or it is longer.
+        UsageError: it cannot be read, is no text, or longer.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(min(most, _HEAD))
+            if b"\0" in data:
+                raise UsageError(f"{path} is no text", remedy="is it the right file? save it as UTF-8")
+            data += file.read(most + 1 - len(data))
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="name a file that you may read"

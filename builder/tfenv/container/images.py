@@ -41,6 +41,8 @@ class Images:
         """All that the engine says of the image ``name``, None if there is none."""
         import docker.errors
 
+        if not {"", ".", ".."}.isdisjoint(name.split("/")):
+            return None  # in a URL these would name something else than an image
         with explained(keep=(docker.errors.ImageNotFound,)):
             try:
                 return dict(self._api.inspect_image(name))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from tfenv.errors import UsageError
 from tfenv.progress import clean
 
 from .layer import BoundedInfo, read_layer
@@ -97,8 +98,10 @@ def archive(path: Path) -> Iterator[Archive]:
     """The archive at ``path``, opened.
 
     Raises:
-        IntegrityError: it is no tar.
+        IntegrityError: it is no tar. UsageError: it is no plain file.
     """
+    if not path.is_file():  # the open of a pipe would wait for ever
+        raise UsageError(f"{path} is no plain file", remedy="name an archive: docker save IMAGE -o FILE")
     try:
         with tarfile.open(path, "r:", tarinfo=BoundedInfo) as tar:
             yield Archive(path, tar)
