@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tfenv.knowledge import explain, load
-from tfenv.knowledge.rule import RuleError, fill
+from tfenv.knowledge.rule import RuleError
+from tfenv.knowledge.sentences import fill
 
 RULE: dict[str, Any] = {
     "id": "coffee-empty",

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tfenv.cli import run
 from tfenv.knowledge import library
-from tfenv.knowledge.pages import HTML, MARKDOWN, general, texts
+from tfenv.knowledge.pages import HTML, MARKDOWN, texts
+from tfenv.knowledge.sentences import general
 
 PAGES = texts(library())
 

@@ -65,7 +65,8 @@ EXPECTED = {
     _SONAME: "the soname of a library such as libcupti.so.11.2",
     _WHEEL: "a normalised distribution name such as nvidia-nccl-cu12",
     _GLOB: "a relative path or glob such as nvidia/*/include/**",
-    _ENVIRONMENT: "a name such as vision or vision-2: lower-case letters and digits, in parts joined by - . or _",
+    _ENVIRONMENT: "a name such as vision or vision-2: "
+    "lower-case letters and digits, in parts joined by - . or _",
     _CELL: "the name or an alias of a cell, such as 2.15-cu12",
     _REASON: "a reason in plain words, on one line, of 10 to 400 characters, without double quotes, "
     "backslashes, dollar signs and backticks",

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tfenv.knowledge.conditions import Condition, parse
-from tfenv.knowledge.rule import fill
+from tfenv.knowledge.sentences import fill, is_source, link, needed
 
 #: broken: no container gets a GPU, or none runs. absent: there is none, which is no fault. limit: works, with
 #: this limit. note: worth knowing.
 Grade = Literal["broken", "absent", "limit", "note"]
 GRADES: tuple[Grade, ...] = get_args(Grade)
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_THREAD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)#([0-9]+)")
 FOLDER = Path(__file__).parent / "findings"
 
 
@@ -57,8 +56,7 @@ class Finding:
     @property
     def link(self) -> str:
         """The address of its source."""
-        thread = _THREAD.fullmatch(self.source)
-        return f"https://github.com/{thread[1]}/issues/{thread[2]}" if thread else self.source
+        return link(self.source)
 
     @property
     def names(self) -> frozenset[str]:
@@ -129,7 +127,7 @@ def checked(entry: Any, layer: str) -> Finding:
         raise FindingError(f"{where}: every key but the conditions is a text")
     if not _ID.fullmatch(where) or entry["layer"] != layer or entry["grade"] not in GRADES:
         raise FindingError(f"{where}: its id, layer or grade is not what it should be")
-    if not (entry["source"].startswith("https://") or _THREAD.fullmatch(entry["source"])):
+    if not is_source(entry["source"]):
         raise FindingError(f"{where}: 'source' is an https address, or owner/repository#number")
     lists: dict[str, Any] = {}
     for key in ("when", "unless"):
@@ -142,7 +140,6 @@ def checked(entry: Any, layer: str) -> Finding:
             raise FindingError(f"{where}: {error}") from None
     sure = {c.left for c in lists["when"] if c.operator != "unknown"} | {c.right for c in lists["when"]}
     for key in ("title", "cause", "remedy"):
-        needed = set(re.findall(r"\{([a-z][a-z0-9_]*)\}", re.sub(r"\[\[.*?\]\]", "", entry[key])))
-        if loose := needed - sure:
+        if loose := set(needed(entry[key])) - sure:
             raise FindingError(f"{where}: '{key}': {', '.join(sorted(loose))} may be unknown: use [[...]]")
     return Finding(**{**texts, **lists})

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tfenv.errors import EXIT_FAILED, EXIT_NOT_READY, EXIT_OK, EXIT_UNVERIFIED
 from tfenv.knowledge.conditions import parse
+from tfenv.knowledge.sentences import fill, needed
 
 from .findings import GRADES, Finding, Found, findings, told
 from .layers import LAYERS, Layer, below
@@ -96,12 +97,7 @@ def _why(judged: Judged) -> str:
 
 
 def _seen(layer: Layer, values: Mapping[str, str]) -> str:
-    import re
-
-    from tfenv.knowledge.rule import fill
-
     for template in layer.seen:
-        needed = re.findall(r"\{(\w+)\}", re.sub(r"\[\[.*?\]\]", "", template))
-        if all(values.get(name) for name in needed):
+        if all(values.get(name) for name in needed(template)):
             return fill(template, values)
     return ""

@@ -12,7 +12,8 @@ from .layers import LAYERS
 from .library import Library, Look
 from .pattern import Pattern
 from .reading import Line, Text
-from .rule import Rule, fill
+from .rule import Rule
+from .sentences import fill
 
 _TRIED = 24  # lines that are tried for one pattern, and
 _COMBINED = 200  # ways to combine them

@@ -13,11 +13,10 @@ from tfenv.webpage import embedded, templates
 from .layers import LAYERS
 from .library import Library
 from .rule import Rule
+from .sentences import general
 
 HTML, MARKDOWN = "troubleshooting.html", "troubleshooting.md"
 _HERE = Path(__file__).resolve().parent / "page"
-_OPTION = re.compile(r"\[\[([^\[\]]*\{[a-z][a-z0-9_]*\}[^\[\]]*)\]\]")
-_PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _HOLE = re.compile(r"\{\{|\}\}|\{(?:([a-z][a-z0-9_]*):)?([^{}]*)\}")
 _CONFIDENCE = {"certain": "certain", "likely": "likely", "possible": "possible, other causes are too"}
 _EFFECT = {"fails": "ends the program", "degrades": "goes on, slower or without the GPU", "none": "harmless"}
@@ -69,12 +68,6 @@ class Section:
     name: str
     about: str
     entries: Sequence[Entry]
-
-
-def general(text: str) -> str:
-    """A sentence for any text: without optional parts, and with names in place of values."""
-    bare = _OPTION.sub("", text)
-    return _PLACE.sub(lambda found: f"<{found.group(1).replace('_', ' ')}>", bare).replace("  ", " ").strip()
 
 
 def sections(rules: Iterable[Rule]) -> tuple[Section, ...]:

@@ -13,11 +13,9 @@ from .conditions import Condition
 from .layers import LAYERS, Confidence, Effect, Outcome
 from .pattern import Pattern, PatternError
 from .pattern import parse as parse_pattern
+from .sentences import is_source, link, needed, places
 
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_THREAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+#[0-9]+")
-_PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-_OPTION = re.compile(r"\[\[([^\[\]]*\{[a-z][a-z0-9_]*\}[^\[\]]*)\]\]")
 #: Values that are never known without the other, see ``derived.py``.
 _TOGETHER = {
     "tf_cudnn": ("tf_cudnn_major", "tf_minor", "tensorflow"),
@@ -91,34 +89,18 @@ class Rule:
     @property
     def link(self) -> str:
         """The address of its source."""
-        if not _THREAD.fullmatch(self.source):
-            return self.source
-        repository, _, number = self.source.partition("#")
-        return f"https://github.com/{repository}/issues/{number}"
+        return link(self.source)
 
     @cached_property
     def uses(self) -> tuple[str, ...]:
         """The values that its conditions ask for and its cause tells."""
         asked = (name for condition in self.when for name in sorted(condition.names))
-        return tuple(dict.fromkeys([*asked, *_PLACE.findall(self.cause)]))
+        return tuple(dict.fromkeys([*asked, *places(self.cause)]))
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
         """The patterns that decide for it."""
         return (*self.any, *self.all)
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """A sentence with its values; an optional part whose values are not all known is left out."""
-
-    def option(found: re.Match[str]) -> str:
-        inside = found.group(1)
-        return inside if all(values.get(name) for name in _PLACE.findall(inside)) else ""
-
-    def place(found: re.Match[str]) -> str:
-        return values.get(found.group(1)) or "?"
-
-    return _PLACE.sub(place, _OPTION.sub(option, template)).replace("  ", " ").strip()
 
 
 def parse(entry: Any, known: frozenset[str]) -> Rule:
@@ -182,14 +164,14 @@ def _check(rule: Rule, known: frozenset[str], wrong: Any) -> None:
         raise wrong("an id is of small letters, digits and hyphens")
     if not rule.patterns and not rule.when:
         raise wrong("it looks for nothing: 'any', 'all' or 'when' is needed")
-    if not (_THREAD.fullmatch(rule.source) or rule.source.startswith("https://")):
+    if not is_source(rule.source):
         raise wrong("'source' is an https address, or owner/repository#number")
     if rule.symptom and not rule.topics:
         raise wrong("a symptom needs topics: what it yields to")
     given = known.union(*(pattern.names for pattern in rule.patterns))
     for key in ("title", "cause", "remedy"):
         text = getattr(rule, key)
-        if unknown := sorted(set(_PLACE.findall(text)) - given):
+        if unknown := sorted(set(places(text)) - given):
             raise wrong(f"'{key}': nothing gives a value for {', '.join(unknown)}")
     asked = frozenset().union(*(condition.names for condition in (*rule.when, *rule.unless)))
     if unknown := sorted(asked - given):
@@ -202,7 +184,7 @@ def _check(rule: Rule, known: frozenset[str], wrong: Any) -> None:
         sure |= frozenset.intersection(*(pattern.names for pattern in rule.any))
     sure |= frozenset(also for name in sure for also in _TOGETHER.get(name, ()))
     for key in ("title", "cause", "remedy"):
-        loose = set(_PLACE.findall(_OPTION.sub("", getattr(rule, key)))) - sure
+        loose = set(needed(getattr(rule, key))) - sure
         if loose:
             raise wrong(
                 f"'{key}': {', '.join(sorted(loose))} may be unknown: say it in an optional part [[...]]"
