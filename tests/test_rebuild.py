@@ -165,6 +165,14 @@ def test_without_the_recorded_files_only_digests_are_compared(
     assert code == 3 and "what differs cannot be told without" in err
 
 
+@pytest.mark.parametrize("recorded", [b"[]", b"{", b"[" * 100_000])
+def test_a_recorded_configuration_that_is_none(here: Place, kept: Path, tell: Tell, recorded: bytes) -> None:
+    edit_file(Layout(kept), "expected/config.json", recorded)
+    rebuilt_as(here, file("etc/a", b"other"))
+    code, _, err = tell("rebuild", str(kept))
+    assert code == 1 and "expected/config.json" in err and "no JSON object" in err
+
+
 def test_a_lock_of_another_format_is_not_needed(here: Place, kept: Path, tell: Tell) -> None:
     edit_file(Layout(kept), "lock.json", b'{"format": 99}')
     assert tell("rebuild", str(kept), "--offline")[0] == 0

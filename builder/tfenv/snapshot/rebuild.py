@@ -17,7 +17,7 @@ from tfenv.buildx import BuildError
 from tfenv.compare import image_of
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 
-from . import comparing, format, guard, tree
+from . import comparing, format, guard, names, tree
 from .archive import identity
 from .descriptors import Manifest
 from .format import NotComparable, Snapshot
@@ -228,8 +228,14 @@ def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> Image:
             ) from None
 
     def document(title: str) -> Mapping[str, Any]:
-        value = json.loads(read(title))
-        assert isinstance(value, dict)
+        try:
+            value = json.loads(read(title))
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise IntegrityError(
+                f"{title} in the bundle of {snapshot.cell} is no JSON object", remedy=names.HOSTILE
+            )
         return value
 
     return Image(
