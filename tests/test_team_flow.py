@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +106,14 @@ def test_its_layers_are_on_top_of_the_rows_image(inputs: TeamInputs) -> None:
     assert text.count("RUN --network=none") == text.count("RUN ") == 2
     assert "USER 1000:1000" in text and 'dev.tfenv.cell="vision"' in text
     assert f'dev.tfenv.row="{small.CELL}"' in text and f'dev.tfenv.lock="sha256:{inputs.lock_hash}"' in text
+
+
+def test_its_linter_takes_it(here: Place, inputs: TeamInputs) -> None:
+    program = Path(sys.executable).with_name("hadolint")
+    rules = Path(__file__).resolve().parent.parent / ".hadolint.yaml"
+    file = here.workspace.folder(inputs.cell) / "Dockerfile"
+    done = subprocess.run([program, "-c", rules, file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_without_packages_of_a_kind_there_is_no_step_for_them(
