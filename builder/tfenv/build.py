@@ -190,16 +190,28 @@ def _run(
         result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=stage.metadata)
     if inputs.base is not None:
         handover.pack(folder, inputs.base, stage.archive)
-    oci.verify_blobs(stage.archive)
-    described = oci.describe(stage.archive)
+    described = proven(stage.archive, result.digest, inputs.cell.name)
     oci.require_compression(described, "zstd")
-    if result.digest and described.manifest_digest != result.digest:
+    return described, log
+
+
+def proven(archive: Path, said: str, cell: str) -> oci.Archive:
+    """What a builder has written, read whole.
+
+    Args:
+        said: digest of the manifest, as the builder told it; empty where it did not.
+
+    Raises:
+        IntegrityError: it is damaged, or not what the builder said.
+    """
+    oci.verify_blobs(archive)
+    described = oci.describe(archive)
+    if said and described.manifest_digest != said:
         raise IntegrityError(
-            f"the archive of {inputs.cell.name} holds {described.manifest_digest}, "
-            f"the builder said {result.digest}",
+            f"the archive of {cell} holds {described.manifest_digest}, the builder said {said}",
             remedy="type the command again; if it stays so, the engine's export is broken",
         )
-    return described, log
+    return described
 
 
 def builder_name(engine: Engine) -> str:

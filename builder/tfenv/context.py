@@ -122,7 +122,14 @@ def _settle(root: Path) -> None:
 
 @contextmanager
 def staged(lock: Lock, files: Mapping[str, str], store: Store, name: str) -> Iterator[Staged]:
-    """``stage`` in the store's folder ``stage/name``, removed afterwards.
+    """``stage`` in a ``place`` of that name."""
+    with place(store, name) as root:
+        yield stage(lock, files, store, root)
+
+
+@contextmanager
+def place(store: Store, name: str) -> Iterator[Path]:
+    """An empty folder for a build, ``stage/name`` in the store, removed afterwards.
 
     A failed build's stays, so that the command it names can be repeated; `tfenv gc` removes it.
     """
@@ -130,7 +137,7 @@ def staged(lock: Lock, files: Mapping[str, str], store: Store, name: str) -> Ite
     shutil.rmtree(root, ignore_errors=True)
     try:
         root.mkdir(parents=True)
-        yield stage(lock, files, store, root)
+        yield root
     except BuildError:
         raise
     except BaseException:

@@ -1,16 +1,19 @@
-"""Write generated files so that a reader sees all of the old or all of the new ones."""
+"""Files as all use them: read within bounds, hashed, and written all or none."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from tfenv.errors import NotReadyError, UsageError
 
 LOCK_NAME = "lock.json"
 _HEAD = 1 << 16
+_CHUNK = 1 << 20
 LINES_MOST = 256 << 20  # bytes of what a program printed in a day, with a look at eight GPUs each second
 
 
@@ -36,6 +39,23 @@ def read_text(path: Path, most: int) -> str:
     if len(data) > most:
         raise UsageError(f"{path} has more than {most} bytes", remedy="is it the right file?")
     return data.decode("utf-8", "replace")
+
+
+def sha256_of(stream: IO[bytes]) -> str:
+    """sha256 in hex of all that is still to be read from a stream."""
+    hashed = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        hashed.update(chunk)
+    return hashed.hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Have the system write a file, or what a folder holds, to the disk now."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_all(folder: Path, files: Mapping[str, str]) -> None:

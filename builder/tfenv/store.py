@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
+from tfenv.files import sha256_of, sync
 
 _STALE_AFTER_SECONDS = 24 * 3600
 _CHUNK = 1 << 20
@@ -127,11 +127,11 @@ class Store:
         target = self.path(sha256)
         with not_ready_when_unwritable(self.root):
             target.parent.mkdir(parents=True, exist_ok=True)
-            _fsync(file)
+            sync(file)
             # Not executable, not writable by others: bind-mounted into builds as it is.
             file.chmod(0o644)
             file.replace(target)
-            _fsync(target.parent)
+            sync(target.parent)
         return target
 
     @contextmanager
@@ -162,7 +162,7 @@ class Store:
         target = self._record_path(inputs)
         with self.temp(".json") as file, not_ready_when_unwritable(self.root):
             file.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", "utf-8")
-            _fsync(file)
+            sync(file)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
 
@@ -277,11 +277,8 @@ def default_store(env: Mapping[str, str] | None = None) -> Store:
 
 def hash_file(path: Path) -> str:
     """The file's sha256 in hex."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return sha256_of(file)
 
 
 @contextmanager
@@ -324,11 +321,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

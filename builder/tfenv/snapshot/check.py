@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tfenv.errors import TfenvError
+from tfenv.files import sha256_of
 
 from . import format
 from .descriptors import Blob, Manifest, open_plain
 from .layout import Layout
 
 State = Literal["missing", "truncated", "changed", "not a file"]
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +107,9 @@ def state(layout: Layout, blob: Blob) -> tuple[State | None, int]:
         return "truncated", found
     if found > blob.size:
         return "changed", found
-    hashed = hashlib.sha256()
     with open_plain(path, blob, at=layout.root) as file:
-        while chunk := file.read(_CHUNK):
-            hashed.update(chunk)
-    return (None if f"sha256:{hashed.hexdigest()}" == blob.digest else "changed"), found
+        same = f"sha256:{sha256_of(file)}" == blob.digest
+    return (None if same else "changed"), found
 
 
 def _document(layout: Layout, manifest: Manifest, cell: str) -> list[Problem]:

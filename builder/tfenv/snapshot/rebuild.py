@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv import build, buildx, digest, disk, oci
-from tfenv.buildx import BuildError
 from tfenv.compare import image_of
+from tfenv.context import place
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
 
 from . import comparing, format, guard, names, tree
@@ -95,7 +93,7 @@ def rebuild(
     if offline:
         _require_local(engine)
     _check_disk(manifest, snapshot, engine, host)
-    with host.store.lock(), _place(host, blob) as root:
+    with host.store.lock(), place(host.store, f"rebuild-{blob.digest[7:23]}") as root:
         restored = restore(layout, manifest, snapshot, lock, host, root, offline=offline)
         guard.require_closed(
             _dockerfile(restored), {context.name for context in snapshot.contexts} | {*restored.staged.named}
@@ -165,22 +163,6 @@ def _check_disk(manifest: Manifest, snapshot: Snapshot, engine: Engine, host: Ho
     disk.check_all(places)
 
 
-@contextmanager
-def _place(host: Host, blob: Blob) -> Iterator[Path]:
-    """A folder for the build, removed afterwards; a failed build's stays, so that it can be repeated."""
-    root = host.store.root / "stage" / f"rebuild-{blob.digest[7:23]}"
-    shutil.rmtree(root, ignore_errors=True)
-    try:
-        root.mkdir(parents=True)
-        yield root
-    except BuildError:
-        raise
-    except BaseException:
-        shutil.rmtree(root, ignore_errors=True)
-        raise
-    shutil.rmtree(root, ignore_errors=True)
-
-
 def _build(
     snapshot: Snapshot, restored: Restored, engine: Engine, host: Host, root: Path
 ) -> tuple[oci.Archive, Path]:
@@ -201,15 +183,7 @@ def _build(
     )
     with host.console.build_view() as on_event:
         result = buildx.run_build(argv, buildx.client_env(host.env), log, on_event, metadata=stage.metadata)
-    oci.verify_blobs(stage.archive)
-    described = oci.describe(stage.archive)
-    if result.digest and described.manifest_digest != result.digest:
-        raise IntegrityError(
-            f"the archive of {snapshot.cell} holds {described.manifest_digest}, "
-            f"the builder said {result.digest}",
-            remedy="type the command again; if it stays so, the engine's export is broken",
-        )
-    return described, log
+    return build.proven(stage.archive, result.digest, snapshot.cell), log
 
 
 def _before(layout: Layout, manifest: Manifest, snapshot: Snapshot) -> Image:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import stat
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tfenv.context import Staged
 from tfenv.errors import IntegrityError, TfenvError
+from tfenv.files import sha256_of
 
 from . import vanished
 from .descriptors import Blob, Manifest, open_plain
@@ -106,11 +106,8 @@ def place(source: Path, file: Blob, target: Path, *, at: object) -> None:
     Raises:
         IntegrityError: it has not, or is missing.
     """
-    hashed = hashlib.sha256()
     with open_plain(source, file, at=at) as stream:
-        while chunk := stream.read(_CHUNK):
-            hashed.update(chunk)
-        if f"sha256:{hashed.hexdigest()}" != file.digest:
+        if f"sha256:{sha256_of(stream)}" != file.digest:
             raise IntegrityError(f"{file.title} in {at} was changed", remedy="restore it from another copy")
         if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) == _MODE and _linked(source, target):
             return

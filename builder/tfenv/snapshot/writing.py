@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv.errors import IntegrityError, NotReadyError, TfenvError
+from tfenv.files import sync
+from tfenv.store import hash_file
 
 from . import names
 from .format import INDEX
@@ -95,20 +97,16 @@ class Writer:
             return None
         if not stat.S_ISREG(found.st_mode):
             raise IntegrityError(f"{path} is no plain file", remedy=names.HOSTILE)
-        hashed = hashlib.sha256()
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                hashed.update(chunk)
-        return found.st_size if hashed.hexdigest() == sha256 else None
+        return found.st_size if hash_file(path) == sha256 else None
 
     def publish(self, entries: list[dict[str, Any]]) -> None:
         """Make these descriptors the folder's: everything that they name is on the disk by then."""
         root = self._layout.root
-        _sync(root / "blobs" / "sha256")
+        sync(root / "blobs" / "sha256")
         if not (root / "oci-layout").is_file():
             self._replace(root / "oci-layout", _VERSION)
         self._replace(root / "index.json", {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries})
-        _sync(root)
+        sync(root)
 
     def entries(self) -> list[dict[str, Any]]:
         """The descriptors that are there now; none in a new folder."""
@@ -144,11 +142,3 @@ def not_ready(where: Path) -> Iterator[None]:
             f"cannot write to {where}: {error.strerror or error}",
             remedy="free space, or name another folder; the snapshots that were there are untouched",
         ) from error
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
