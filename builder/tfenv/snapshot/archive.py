@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from tfenv import __version__, build, buildx, digest
 from tfenv.context import staged
 from tfenv.engine import run_command
+from tfenv.times import rfc3339
 
 from . import parts, tree
 from .base import bases
@@ -212,7 +212,7 @@ def manifest_bytes(snapshot: Snapshot, document: Blob, files: Iterable[Blob]) ->
 
 
 def _notes(snapshot: Snapshot) -> dict[str, str]:
-    created = datetime.fromtimestamp(snapshot.epoch, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = rfc3339(snapshot.epoch)
     return {
         CREATED: created,
         CELL: snapshot.cell,
