@@ -95,7 +95,7 @@ FAULTS: tuple[Fault, ...] = (
         name="one of two GPUs is hidden",
         check="gpu_visible",
         cause=r"2 GPU\(s\) are expected, 1 are seen\nCUDA_VISIBLE_DEVICES=0",
-        gpus="0",
+        gpus="device=0",
         expect_gpus=2,
         least_gpus=2,
         on_cpu=False,
