@@ -158,11 +158,32 @@ def test_an_unusable_report_is_refused_and_not_reused(tmp_path):
     whole["results"]["extra"]["verdict"] = "pass"
     whole["results"]["tests"][0]["status"] = "other"
     broken.append(json.dumps(whole).encode())
+    for change in (
+        lambda results: results["summary"].update(start=1e999),
+        lambda results: results.update(tests=[5]),
+        lambda results: results["environment"]["extra"].update(digest=5),
+        lambda results: results["environment"]["extra"]["host"].update(gpus=5),
+        lambda results: results["environment"]["extra"]["host"].update(gpus="H200"),
+        lambda results: results["environment"]["extra"]["host"].update(driver=[]),
+    ):
+        changed = to_ctrf(REPORT)
+        assert from_ctrf(json.loads(json.dumps(changed))) == REPORT
+        change(changed["results"])
+        broken.append(json.dumps(changed).encode())
+    broken.append(b"[" * 100_000)
     for data in broken:
         path.write_bytes(data)
         with pytest.raises(IntegrityError):
             read(folder)
         assert find(tmp_path, REPORT.digest, REPORT.suite_hash, HOST) is None
+
+
+def test_a_pass_that_its_checks_do_not_give_is_none():
+    good = replace(REPORT, verdict="pass", reason="", checks=(Check(name="import", status="pass"),))
+    assert from_ctrf(to_ctrf(good)) == good
+    for checks in (REPORT.checks, (), REPORT.checks[3:]):  # one failed, none, none that was run
+        with pytest.raises(ValueError, match="do not give its verdict"):
+            from_ctrf(to_ctrf(replace(good, checks=checks)))
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -47,6 +47,14 @@ def test_an_unpacked_image_knows_digest_environment_and_user(unpacked: Path) -> 
     assert image.owner == (1000, 1001)
 
 
+@pytest.mark.parametrize("name", [".", "../root", "usr/.."])
+def test_the_folder_may_be_named_from_within(
+    unpacked: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(unpacked)
+    assert read_unpacked(Path(name)).digest == DIGEST
+
+
 @pytest.mark.parametrize(
     ("user", "owner"),
     [("", (0, 0)), ("1000", (1000, 1001)), ("7", (7, 7)), ("7:8", (7, 8)), ("tfenv:9", (1000, 9))],
@@ -58,7 +66,8 @@ def test_the_owner_is_the_configs_user(unpacked: Path, user: str, owner: tuple[i
 def test_a_folder_that_is_no_image_says_what_to_type(unpacked: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no unpacked image"):
         read_unpacked(tmp_path)
-    for text in ("", "[]", "{}", '{"manifest": "latest", "config": {}}', json.dumps({"manifest": DIGEST})):
+    nameless = [json.dumps(one) for one in ({"manifest": DIGEST}, {"manifest": DIGEST, "config": []})]
+    for text in ("", "[]", "{}", '{"manifest": "latest", "config": {}}', "[" * 100_000, *nameless):
         (tmp_path / "root.json").write_text(text)
         with pytest.raises(UsageError, match="does not tell which image") as error:
             read_unpacked(unpacked)

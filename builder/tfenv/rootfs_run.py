@@ -91,6 +91,8 @@ def read_unpacked(folder: Path, config: Path | None = None) -> Unpacked:
     Raises:
         UsageError: one of them is missing or not what it should be.
     """
+    # So that `.` has a name, and a link keeps its own.
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100
     where = config or folder.with_name(folder.name + ".json")
     remedy = f"unpack the archive with `python3 -m tfenv.rootfs_unpack ARCHIVE {folder}`"
     if not (folder / "usr").is_dir():
@@ -103,14 +105,15 @@ def read_unpacked(folder: Path, config: Path | None = None) -> Unpacked:
         digest = str(data["manifest"])
         if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
             raise ValueError(f"no digest: {digest!r}")
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        user, workdir = str(told.get("User") or ""), str(told.get("WorkingDir") or "/")
+    except (LookupError, OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"{where} does not tell which image this is: {error!r}", remedy=remedy) from None
     return Unpacked(
         folder=folder.resolve(),
         digest=digest,
         env=env,
-        user=str(told.get("User") or ""),
-        workdir=str(told.get("WorkingDir") or "/"),
+        user=user,
+        workdir=workdir,
     )
 
 

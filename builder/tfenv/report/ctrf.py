@@ -85,16 +85,24 @@ def from_ctrf(data: Mapping[str, Any]) -> Report:
     results = data["results"]
     told, extra = results["environment"]["extra"], results["extra"]
     host = {f.name: told["host"][f.name] for f in fields(Host)}
+    gpus = host.pop("gpus")
+    texts = [told["digest"], told["suite"], told["suiteHash"], extra["reason"], *gpus, *host.values()]
+    if isinstance(gpus, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is none")
     if extra["verdict"] not in EXIT_CODES:
         raise ValueError(f"unknown verdict {extra['verdict']!r}")
+    checks = tuple(_check_from_ctrf(test) for test in results["tests"])
+    states = {check.status for check in checks}
+    if extra["verdict"] == "pass" and ("fail" in states or "pass" not in states):
+        raise ValueError("its checks do not give its verdict")
     return Report(
         image=results["environment"]["appName"],
         digest=told["digest"],
         suite=told["suite"],
         suite_hash=told["suiteHash"],
         verdict=cast(Verdict, extra["verdict"]),
-        host=Host(**{**host, "gpus": tuple(host["gpus"])}),
-        checks=tuple(_check_from_ctrf(test) for test in results["tests"]),
+        host=Host(**host, gpus=tuple(gpus)),
+        checks=checks,
         started=int(results["summary"]["start"]),
         seconds=float(extra["seconds"]),
         reason=extra["reason"],

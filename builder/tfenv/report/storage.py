@@ -63,7 +63,7 @@ def read(folder: Path) -> Report:
     path = folder / CTRF
     try:
         return from_ctrf(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise IntegrityError(
             f"{path} is not a usable report: {error!r}", remedy="delete it and run `tfenv verify`"
         ) from None
