@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv import oci
-from tfenv.buildx import BuildError
+from tfenv.context import place
 from tfenv.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -29,21 +29,13 @@ def unpacked(archive: Path, store: Store, *, layers: bool) -> Iterator[str]:
             so that a gigabyte of layers need not be written once more.
     """
     described = oci.describe(archive)
-    folder = store.root / "stage" / f"row-{described.manifest_digest.removeprefix('sha256:')[:16]}"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
+    with place(store, f"row-{described.manifest_digest.removeprefix('sha256:')[:16]}") as folder:
         write(archive, described, folder, layers=layers)
         yield f"oci-layout://{folder}@{described.manifest_digest}"
-    except BuildError:
-        raise  # it stays, so that the command that the error names can be repeated; `tfenv gc` removes it
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def write(archive: Path, described: oci.Archive, folder: Path, *, layers: bool) -> None:
-    """Write the layout into a new folder."""
+    """Write the layout into an empty folder."""
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
     wanted = {described.manifest_digest, described.config_digest}
