@@ -56,7 +56,11 @@ def read_requirements(path: Path, environment: Mapping[str, str]) -> PinSet:
 
 
 def parse_requirements(text: str, environment: Mapping[str, str], *, where: str) -> PinSet:
-    """The same from text; ``where`` is for messages."""
+    """The same from text; ``where`` is for messages.
+
+    Raises:
+        UsageError: a line is no pin, a package is there twice, or there is none at all.
+    """
     pins: dict[str, Pin] = {}
     for number, line in _logical(text):
         pin = _pin(line, environment, f"{where}, line {number}")

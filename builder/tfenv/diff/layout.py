@@ -59,7 +59,14 @@ class Place(Protocol):
         ...
 
     def layer(self, stored: Stored, name: str) -> Layer:
-        """A layer, read."""
+        """A layer, read.
+
+        Args:
+            name: what to call it in messages.
+
+        Raises:
+            IntegrityError: it is missing or damaged.
+        """
         ...
 
 

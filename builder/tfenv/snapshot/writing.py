@@ -56,7 +56,14 @@ class Writer:
             return self.put(iter(lambda: source.read(_CHUNK), b""), sha256, name=file.name)
 
     def put(self, chunks: Iterator[bytes], sha256: str = "", *, name: str = "") -> tuple[str, int]:
-        """Like ``put_file``, of bytes that come one after the other."""
+        """Like ``put_file``, of bytes that come one after the other.
+
+        Args:
+            name: what to call them in messages.
+
+        Raises:
+            IntegrityError: they have another hash; nothing is kept.
+        """
         if sha256 and (size := self._whole(sha256)) is not None:
             return f"sha256:{sha256}", size
         handle, temporary = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=self._tmp)

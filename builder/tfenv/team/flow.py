@@ -149,6 +149,10 @@ def committed(workspace: Workspace, cell: Environment, below: Inputs) -> TeamInp
 
     Args:
         below: the same of the row.
+
+    Raises:
+        UsageError: the lock is not of what is asked for now. DriftError: the files are not what the locks
+            give. TfenvError: the lock was removed meanwhile.
     """
     from tfenv.render import drift, raise_drift
 
