@@ -292,7 +292,8 @@ case "$1 $2" in
     engine-lost) echo "ERROR: error reading from server: EOF" >&2; exit 1 ;;
     hangs) printf half > "$dest"; echo $$ > "$here/hanging"; exec sleep 60 ;;
     esac
-    if [ -n "${folder:-}" ]; then tar -xf "$here/image.tar" -C "$folder"; else cp "$here/image.tar" "$dest"; fi
+    if [ -z "${folder:-}" ]; then cp "$here/image.tar" "$dest"
+    else tar -xf "$here/image.tar" -C "$folder"; fi
     label() { sed -n 's/.*dev\\.tfenv\\.'"$1"'="\\([^"]*\\)".*/\\1/p' "$last/Dockerfile"; }
     echo "labels $(cat "$here/digest") $(label cell) $(label lock)" >> "$here/events"
     [ -z "${kept:-}" ] || echo "keep $kept $(cat "$here/digest")" >> "$here/events"
