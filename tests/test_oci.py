@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from tfenv import oci
 from tfenv.errors import IntegrityError
 from tfenv.oci import describe, require_compression, verify_blobs
 from tiny import digest, oci_files, tar
@@ -138,3 +139,16 @@ def test_another_platform_and_two_images(tmp_path):
     index["manifests"] *= 2
     files["index.json"] = json.dumps(index).encode()
     wrong(tar(tmp_path / "b.tar", files), "2 images")
+
+
+def test_a_layout_is_unpacked_and_nothing_else(tmp_path):
+    files = oci_files()
+    stray = {"../evil": b"", "blobs/sha256/../../evil": b"", "manifest.json": b"[]", "blobs/sha256/x": b""}
+    found = oci.unpack(tar(tmp_path / "a.tar", {**files, **stray}), tmp_path / "all")
+    assert found == set(files)
+    written = {p.relative_to(tmp_path / "all").as_posix(): p for p in (tmp_path / "all").rglob("*")}
+    assert {name: path.read_bytes() for name, path in written.items() if path.is_file()} == files
+    assert not (tmp_path / "evil").exists()
+    (tmp_path / "one").mkdir()
+    assert oci.unpack(tmp_path / "a.tar", tmp_path / "one", "oci-layout".__eq__) == {"oci-layout"}
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["oci-layout"]

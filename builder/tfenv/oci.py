@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _INDEX = (
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _BLOBS = "blobs/sha256/"
+_MEMBER = re.compile(_BLOBS + r"[0-9a-f]{64}|index\.json|oci-layout")
 _CHUNK = 1 << 20  # bytes
 _JSON_MAX = 16 * 1024 * 1024  # bytes; a manifest or config is a few kilobytes
 
@@ -186,6 +188,29 @@ def documents(path: Path, *digests: str) -> tuple[bytes, ...]:
                 raise layout.wrong(f"{digest} does not have its own hash")
             found.append(data)
         return tuple(found)
+
+
+def unpack(path: Path, folder: Path, wanted: Callable[[str], bool] = lambda _: True) -> frozenset[str]:
+    """Write the blobs, the index and the version of an OCI layout in a tar into ``folder``, and nothing else.
+
+    Args:
+        wanted: tells by their names, such as ``blobs/sha256/...``, which of them.
+
+    Returns:
+        The names of those that were there.
+    """
+    found = set()
+    with tarfile.open(path, "r:") as tar:
+        for member in tar:
+            name = member.name.removeprefix("./")
+            stream = tar.extractfile(member) if member.isfile() and _MEMBER.fullmatch(name) else None
+            if stream is not None and wanted(name):
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as file:
+                    shutil.copyfileobj(stream, file, _CHUNK)
+                found.add(name)
+    return frozenset(found)
 
 
 @contextmanager

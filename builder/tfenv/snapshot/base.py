@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tfenv import oci
 from tfenv.engine import Run
 from tfenv.errors import IntegrityError, NotReadyError
 
-from . import names
 from .format import Context
 
 if TYPE_CHECKING:
     from tfenv.inputs import Inputs
 
 _LAYOUT = re.compile(r"oci-layout://(?P<path>/.*)@(?P<digest>sha256:[0-9a-f]{64})")
-_MEMBER = re.compile(r"(?:\./)?(blobs/sha256/[0-9a-f]{64}|index\.json|oci-layout)")
 
 
 @contextmanager
@@ -69,29 +67,13 @@ def save(image: str, digest: str, run: Run, client: str, folder: Path) -> None:
             f"the engine does not give the image {image}: {_last(saved.stderr)}",
             remedy=f"try it by hand: docker image save {image}",
         )
-    unpack(archive, folder)
+    oci.unpack(archive, folder)
     archive.unlink()
     if not (folder / "blobs" / "sha256" / digest.removeprefix("sha256:")).is_file():
         raise IntegrityError(
             f"the engine has {image} under another digest than {digest}",
             remedy="it has to keep images in containerd's store: see `tfenv build`",
         )
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack the blobs of an OCI layout in a tar, and nothing else."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            match = _MEMBER.fullmatch(member.name)
-            if not match or not member.isreg():
-                continue
-            target = folder / names.title(match[1], where=str(archive))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = tar.extractfile(member)
-            assert source is not None
-            with target.open("wb") as file:
-                while chunk := source.read(1 << 20):
-                    file.write(chunk)
 
 
 def _last(text: str) -> str:

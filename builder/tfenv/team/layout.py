@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +14,6 @@ from tfenv.errors import IntegrityError
 
 if TYPE_CHECKING:
     from tfenv.store import Store
-
-_CHUNK = 1 << 20  # bytes
 
 
 @contextmanager
@@ -42,17 +38,9 @@ def write(archive: Path, described: oci.Archive, folder: Path, *, layers: bool) 
     if layers:
         wanted |= {layer.digest for layer in described.layers}
     names = {f"blobs/sha256/{digest.removeprefix('sha256:')}" for digest in wanted}
-    with tarfile.open(archive, "r:") as tar:
-        for member in tar:
-            name = member.name.removeprefix("./")
-            stream = tar.extractfile(member) if name in names and member.isfile() else None
-            if stream is not None:
-                with (folder / name).open("wb") as target:
-                    shutil.copyfileobj(stream, target, _CHUNK)
-                names.discard(name)
-    if names:
+    if lacking := names - oci.unpack(archive, folder, names.__contains__):
         raise IntegrityError(
-            f"{archive} lacks {', '.join(sorted(names))}", remedy="type the command again: it is built anew"
+            f"{archive} lacks {', '.join(sorted(lacking))}", remedy="type the command again: it is built anew"
         )
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', "utf-8")
     stored = blobs / described.manifest_digest.removeprefix("sha256:")
