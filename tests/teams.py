@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from tfenv.errors import UsageError
 from tfenv.model import DebianPackage, Environment, Lock, Wheel
 from tfenv.team import flow
-from tfenv.team.locking import Resolvers
+from tfenv.team.resolvers import Resolvers
 from tfenv.workspace import Workspace
 
 OWN = """\

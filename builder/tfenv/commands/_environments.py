@@ -29,7 +29,8 @@ def lock(
 ) -> int:
     """Lock one environment and say what has changed; its exit code."""
     from tfenv.team import flow
-    from tfenv.team.locking import OWN_UPGRADES, host_resolvers
+    from tfenv.team.locking import OWN_UPGRADES
+    from tfenv.team.resolvers import host_resolvers
 
     own = upgrade & set(OWN_UPGRADES)
     if upgrade and not own:

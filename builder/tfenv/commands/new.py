@@ -53,7 +53,7 @@ def command(
     from tfenv import lock
     from tfenv.commands._environments import in_words, summary
     from tfenv.console import Console
-    from tfenv.team import adding, locking
+    from tfenv.team import adding, resolvers
     from tfenv.team.extras import extras as known
     from tfenv.workspace import here
 
@@ -71,7 +71,7 @@ def command(
         here(),
         wish,
         rows=lock.host_resolvers(os.environ),
-        resolvers=locking.host_resolvers(os.environ),
+        resolvers=resolvers.host_resolvers(os.environ),
     )
     for extra in extras:
         if note := known()[extra].note:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tfenv import lock
     from tfenv.model import Cell, Environment, Matrix
 
-    from .locking import Resolvers
     from .model import TeamLock
+    from .resolvers import Resolvers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,10 @@ from tfenv.inputs import Inputs
 from . import layout, lockfile
 from .inputs import TeamInputs, on, row_of
 from .joined import whole
-from .locking import Resolvers, differences, host_resolvers, make_lock, packages_of
+from .locking import differences, make_lock, packages_of
 from .model import RowPin, TeamLock
 from .render import render, template_version
+from .resolvers import Resolvers, host_resolvers
 
 if TYPE_CHECKING:
     from tfenv.build import Built, Host
