@@ -105,13 +105,12 @@ def _evidence(replay: Path | None, *, try_gpus: bool, offline: bool) -> Evidence
         from tfenv.doctor.sources import Sources
 
         return look(Sources(), None if offline else ask, try_gpus=try_gpus)
+    from tfenv.errors import UsageError
     from tfenv.files import read_text
 
     try:
         return load(read_text(replay, RECORDING_MOST))
-    except NotARecordingError as error:
-        from tfenv.errors import UsageError
-
+    except (NotARecordingError, UsageError) as error:
         remedy = "name a file that `tfenv doctor --record FILE` wrote"
         raise UsageError(f"{replay} cannot be replayed: {error}", remedy=remedy) from None
 
