@@ -501,3 +501,25 @@ def test_a_reader_that_goes_away_is_no_trouble(here: Place, arguments: list[str]
     process.stderr.close()
     assert process.wait(60) in (0, 1)
     assert err == b""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["doctor", "--pack", "{}"], 0), (["build", "--nothing"], 2)]
+)
+def test_streams_that_are_closed_are_no_trouble(
+    tmp_path: Path, closed: str, arguments: list[str], code: int
+) -> None:
+    line = [TFENV, *(argument.format(tmp_path / "packed") for argument in arguments)]
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *line], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert (tmp_path / "packed").exists() == (code == 0)
+
+
+def test_a_full_stdout_is_told_once_also_with_json() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [TFENV, "list", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode not in (0, 120)
+    assert "No space left on device" in done.stderr and "Traceback" not in done.stderr

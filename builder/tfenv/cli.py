@@ -104,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
+    _open_streams()
     try:
         with stoppable() as stopped:
             return _run(argv, stopped)
@@ -111,6 +112,21 @@ def run(argv: Sequence[str] | None = None) -> int:
         # The reader of stdout is gone (`| head`): no more output, also not at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+
+
+def _open_streams() -> None:
+    """Give a process that was started with closed streams, as by some daemons, those of nowhere.
+
+    Otherwise the next file that is opened would be stdout to every program that is started.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def _run(argv: Sequence[str] | None, came: list[int]) -> int:

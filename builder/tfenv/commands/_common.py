@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import re
@@ -120,7 +121,8 @@ def tell(error: TfenvError | OSError, console: Console, *, as_json: bool, **abou
         error = of_system(error)
     console.error(error)
     if as_json:
-        emit_error(error, **about)
+        with contextlib.suppress(OSError):  # stdout itself may be what is full
+            emit_error(error, **about)
     return error.exit_code
 
 
