@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,7 +18,7 @@ from tfenv.bisect.endpoints import Asked, Places, endpoint, moment, read_wanted
 from tfenv.bisect.journal import Journal
 from tfenv.bisect.model import Change, Pin, PinSet
 from tfenv.bisect.moments import moments, versions_between
-from tfenv.bisect.pinfiles import parse_requirements, pins_of_lock
+from tfenv.bisect.pinfiles import parse_requirements, pins_of_lock, read_requirements
 from tfenv.bisect.question import question_from_plain
 from tfenv.errors import TfenvError, UsageError
 from tfenv.lockfile import dump_lock, requirements_lock
@@ -283,3 +284,12 @@ def test_a_question_goes_through_its_journal(tmp_path: Path, monkeypatch: pytest
         going_on(tmp_path / "root", replace(typed, good="a.txt"))
     with pytest.raises(UsageError, match="names no bisection"):
         going_on(tmp_path / "root", replace(typed, resume="../../etc"))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "missing", "."])
+@pytest.mark.parametrize("read", [read_wanted, lambda path: read_requirements(path, {})])
+def test_a_file_that_does_not_end_is_refused(
+    tmp_path: Path, read: Callable[[Path], object], name: str
+) -> None:
+    with pytest.raises(UsageError):
+        read(tmp_path / name)

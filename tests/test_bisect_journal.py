@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tfenv.bisect.journal import NAME, Journal, Refused, Verdict, identity, latest, read_question
+from tfenv.bisect.journal import NAME, Journal, Refused, Verdict, forget, identity, latest, read_question
 from tfenv.bisect.model import Pin, PinSet
 from tfenv.errors import NotReadyError, UsageError
 
@@ -162,3 +162,12 @@ def test_the_latest_is_gone_on_with(tmp_path: Path) -> None:
 def test_the_same_question_has_the_same_name() -> None:
     again: dict[str, Any] = dict(reversed(QUESTION.items()))
     assert identity(again) == identity(QUESTION) != identity({**QUESTION, "bad": "c"})
+
+
+def test_what_somebody_works_on_is_not_forgotten(tmp_path: Path) -> None:
+    with Journal(tmp_path / "a", {"q": 1}), pytest.raises(NotReadyError, match="another tfenv"):
+        forget(tmp_path / "a")
+    assert (tmp_path / "a" / NAME).exists()
+    forget(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    forget(tmp_path / "a")

@@ -139,3 +139,10 @@ def _cell() -> Cell:
 
 
 _CELL = _cell()
+
+
+@pytest.mark.parametrize("name", ["loop", "/dev/zero", "missing"])
+def test_a_file_that_leads_nowhere_or_does_not_end_is_refused(tmp_path: Path, cell: Cell, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match=r"cannot be read|is larger than"):
+        read_requirements(tmp_path / name, cell)

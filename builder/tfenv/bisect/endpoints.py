@@ -11,10 +11,12 @@ from pathlib import Path
 from tfenv.bisect.model import Endpoint, PinSet
 from tfenv.bisect.pinfiles import pins_of_lock, read_requirements
 from tfenv.errors import UsageError
-from tfenv.files import LOCK_NAME
+from tfenv.files import LOCK_NAME, read_text
 from tfenv.lockfile import REQUIREMENTS_NAME, load_lock
 from tfenv.model import Cell, Environment, Lock
 from tfenv.times import instant, rfc3339
+
+_MOST = 1 << 20  # bytes of a file that people write
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?Z?")
@@ -155,10 +157,7 @@ def read_wanted(path: Path) -> tuple[str, ...]:
     """
     from packaging.requirements import InvalidRequirement, Requirement
 
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", remedy="name a requirements file") from error
+    lines = read_text(path, _MOST).splitlines()
     found = []
     for number, raw in enumerate(lines, 1):
         line = re.sub(r"(^|\s)#.*$", "", raw).strip()

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -182,11 +183,27 @@ def read_question(folder: Path) -> dict[str, Any]:
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']!r}, this tfenv reads format {FORMAT}")
         return cast("dict[str, Any]", dict(head["question"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"there is no bisection to go on with in {folder}: {error}",
             remedy="start one: tfenv bisect --good A --bad B -- COMMAND",
         ) from error
+
+
+def forget(folder: Path) -> None:
+    """Remove all that is known of a question.
+
+    Raises:
+        NotReadyError: somebody else works on it.
+    """
+    try:
+        file = (folder / NAME).open("r+b")
+    except FileNotFoundError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with file:
+        _claim(file, folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def identity(question: Mapping[str, Any]) -> str:

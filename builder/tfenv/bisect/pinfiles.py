@@ -49,7 +49,11 @@ def read_requirements(path: Path, environment: Mapping[str, str]) -> PinSet:
     try:
         if path.stat().st_size > _MOST:
             raise ValueError("it is too long to be a list of packages")
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:  # a device has no size, and need not end
+            data = file.read(_MOST + 1)
+        if len(data) > _MOST:
+            raise ValueError("it does not end")
+        text = data.decode("utf-8")
     except (OSError, ValueError) as error:
         raise _bad(str(path), f"it cannot be read: {error}") from error
     return parse_requirements(text, environment, where=str(path))

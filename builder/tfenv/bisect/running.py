@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from tfenv.bisect import telling
 from tfenv.bisect.changes import Rules, environment_of
 from tfenv.bisect.endpoints import CUDA_WHEELS
-from tfenv.bisect.journal import NAME, Journal, read_question
+from tfenv.bisect.journal import NAME, Journal, forget, read_question
 from tfenv.bisect.locating import Locator, lines
 from tfenv.bisect.question import Question, question_from_plain
 from tfenv.bisect.result import Result
@@ -42,7 +41,7 @@ def find(
         TfenvError: see ``session.Search.find``.
     """
     if fresh:
-        shutil.rmtree(folder, ignore_errors=True)
+        forget(folder)
     elif (folder / NAME).is_file():
         question = question_from_plain(read_question(folder))  # `today` was some hours ago then
     with Journal(folder, question.plain()) as journal:

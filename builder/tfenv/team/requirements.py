@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -134,12 +135,13 @@ def holds(marker: Marker, cell: Cell) -> bool:
 
 def _lines(path: Path, above: tuple[Path, ...]) -> Iterator[Line]:
     """The logical lines of a file: continued ones joined, comments gone, included files in place."""
-    if path.resolve() in above:
+    own = Path(os.path.realpath(path))  # unlike resolve(), also of a link that leads round
+    if own in above:
         raise UsageError(f"{path} includes itself", remedy="remove the -r line that closes the circle")
     for number, text in _logical(_text(path)):
         included = re.fullmatch(r"(?:-r|--requirement)[\s=]*(\S.*)", text)
         if included:
-            yield from _lines(path.parent / included[1].strip(), (*above, path.resolve()))
+            yield from _lines(path.parent / included[1].strip(), (*above, own))
         else:
             yield Line(f"{path}:{number}", text)
 
@@ -162,11 +164,17 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
         yield start, pending.strip()
 
 
-def _text(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> str:
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:  # a device has no size, and need not end
+        return file.read(_MAX_BYTES + 1)
+
+
+def _text(path: Path, read: Callable[[Path], bytes] = _bytes) -> str:
     try:
-        if path.is_file() and path.stat().st_size > _MAX_BYTES:
+        data = read(path)
+        if len(data) > _MAX_BYTES:
             raise UsageError(f"{path} is larger than {_MAX_BYTES} bytes", remedy="name a requirements file")
-        return read(path).decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="name a requirements file"
