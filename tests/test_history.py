@@ -335,3 +335,11 @@ def test_the_command_with_nothing(here: Place, capsys: pytest.CaptureFixture[str
     code, out, err = shown(capsys)
     assert (code, out) == (0, "") and "nothing is written down" in err
     assert shown(capsys, "2.15-cu12")[0] == 2
+
+
+@pytest.mark.parametrize("at", ["", "yesterday", "9" * 40])
+def test_a_line_of_no_time_is_damaged_and_hides_no_other(tmp_path: Path, at: str) -> None:
+    log = Log(tmp_path)
+    log.append([event(1, A), replace(event(2, B), at=at), event(3, C)])
+    found = log.read()
+    assert ([one.after for one in found.events], found.damaged) == ([A, C], 1)

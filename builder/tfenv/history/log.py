@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tfenv.plain import from_plain, to_plain
 from tfenv.store import not_ready_when_unwritable
+from tfenv.times import instant
 
 from .model import FORMAT, Event
 
@@ -51,8 +52,10 @@ class Log:
                 if isinstance(data, dict) and type(data.get("format")) is int and data["format"] > FORMAT:
                     newer += 1
                     continue
-                events.append(from_plain(Event, data))
-            except (ValueError, RecursionError):
+                event = from_plain(Event, data)
+                instant(event.at)  # or it is no time
+                events.append(event)
+            except (ValueError, OverflowError, RecursionError):
                 damaged += 1
         return History(tuple(events), damaged, newer)
 
