@@ -7,7 +7,7 @@ SHELL := bash
 CELL ?= 2.15-cu12
 BIN := .venv/bin
 
-.PHONY: help setup env image browser test test-unit lint render lock bench clean gc
+.PHONY: help setup env image rebuild browser test test-unit lint render lock bench clean gc
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -25,6 +25,9 @@ $(BIN)/ready: uv.lock pyproject.toml scripts/env
 image: setup env ## set up, then build and verify the image of CELL; ends 0 without a GPU if all else passed
 	@scripts/image '$(CELL)'
 
+rebuild: env ## archive the image of CELL and build it again from the archive alone: the same bits? (make image first)
+	@scripts/rebuild '$(CELL)'
+
 browser: ## install Chromium if there is no browser that the tests of the matrix page can drive
 	@scripts/setup browser
 
@@ -39,7 +42,7 @@ lint: env ## check style, types, Dockerfiles, workflows, and that regenerating c
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/mypy bench/*.py verifier templates/tools/trim.py
-	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image .ci/run .github/prepare templates/tools/*.sh
+	@$(BIN)/shellcheck -x scripts/setup scripts/env scripts/image scripts/rebuild .ci/run .github/prepare templates/tools/*.sh
 	@$(BIN)/actionlint -shellcheck=$(BIN)/shellcheck
 	@$(BIN)/zizmor --offline --quiet --no-progress --persona=pedantic .github
 	@$(BIN)/hadolint images/*/Dockerfile

@@ -51,13 +51,24 @@ def ci(clone: Path, *, fails: str = "", starts: str = "") -> subprocess.Complete
 def test_builds_lints_and_tests_in_this_order(clone: Path) -> None:
     done = ci(clone)
     assert done.returncode == 0
-    assert re.findall("made (.*)", done.stdout) == ["image", "lint", "test"]
-    assert re.findall(r"^(\w+) +\d+ s$", done.stdout, re.MULTILINE) == ["image", "lint", "test", "all"]
+    assert re.findall("made (.*)", done.stdout) == ["image", "lint", "rebuild", "test"]
+    assert re.findall(r"^(\w+) +\d+ s$", done.stdout, re.MULTILINE) == [
+        "image",
+        "lint",
+        "rebuild",
+        "test",
+        "all",
+    ]
 
 
 @pytest.mark.parametrize(
     ("fails", "made"),
-    [("image", ["image"]), ("lint", ["image", "lint"]), ("test", ["image", "lint", "test"])],
+    [
+        ("image", ["image"]),
+        ("lint", ["image", "lint"]),
+        ("rebuild", ["image", "lint", "rebuild"]),
+        ("test", ["image", "lint", "rebuild", "test"]),
+    ],
 )
 def test_one_failure_ends_it_with_a_failure(clone: Path, fails: str, made: list[str]) -> None:
     done = ci(clone, fails=fails)

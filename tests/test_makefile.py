@@ -36,6 +36,7 @@ def test_every_target_says_what_it_does() -> None:
 
 def test_the_cell_can_be_named() -> None:
     assert "scripts/image '2.15-cu12'" in make("-n", "image").stdout
+    assert "scripts/rebuild 'other'" in make("-n", "rebuild", "CELL=other").stdout
     assert "scripts/image 'other'" in make("-n", "image", "CELL=other").stdout
 
 
