@@ -123,8 +123,11 @@ def test_an_image_of_somebody_else_has_no_cell_and_no_lock(here: Place) -> None:
 
 def test_where_there_is_none_it_says_what_builds_it(here: Place) -> None:
     with pytest.raises(UsageError, match="no image tfenv:a") as caught:
+        images.find(AB, here.env, cell="vision")
+    assert caught.value.remedy == "type: tfenv build vision", "a cell's name, which an image's is not"
+    with pytest.raises(UsageError, match="no image tfenv:a") as caught:
         images.find(AB, here.env)
-    assert "tfenv build tfenv:a" in caught.value.remedy
+    assert "docker image ls" in caught.value.remedy
 
 
 # What killed builds leave.

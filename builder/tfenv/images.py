@@ -83,8 +83,8 @@ def ids(names: tuple[str, ...], env: Mapping[str, str]) -> dict[str, str]:
         return {name: containers.inspect(name) or "" for name in names}
 
 
-def find(names: tuple[str, ...], env: Mapping[str, str]) -> Image:
-    """The first of ``names`` that the engine has.
+def find(names: tuple[str, ...], env: Mapping[str, str], *, cell: str = "") -> Image:
+    """The first of ``names`` that the engine has; ``cell`` is what would have to be built, if they are one's.
 
     Raises:
         UsageError: it has none.
@@ -97,7 +97,8 @@ def find(names: tuple[str, ...], env: Mapping[str, str]) -> Image:
                 labels = (told.get("Config") or {}).get("Labels") or {}
                 lock = labels.get(f"{LABEL_PREFIX}.lock", "").removeprefix("sha256:")
                 return Image(name, known, labels.get(f"{LABEL_PREFIX}.cell", ""), lock)
-    raise UsageError(f"there is no image {names[0]} here", remedy=f"type: tfenv build {names[0]}")
+    remedy = f"type: tfenv build {cell}" if cell else "see which there are: docker image ls"
+    raise UsageError(f"there is no image {names[0]} here", remedy=remedy)
 
 
 def forget_unfinished(client: str) -> int:

@@ -171,7 +171,8 @@ def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Mat
     if not given and not from_file:
         raise _usage(
             "nothing is asked",
-            "type e.g.: tfenv explain 2.14 --python 3.11, or: tfenv explain --gpu 'RTX 5090'",
+            "type e.g.: tfenv explain 2.14 --python 3.11, tfenv explain --gpu 'RTX 5090', "
+            "or with the output of what failed: tfenv explain train.log",
         )
     given["gpus"] = tuple(given.get("gpus", ()))
     return Query(**given, allow_prerelease=allow)

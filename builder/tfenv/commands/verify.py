@@ -130,7 +130,7 @@ def command(
         return made, write(made, kept)
 
     def in_engine(cell: Cell) -> tuple[Report, Path]:
-        image = images.find(workspace.image_names(cell), os.environ)
+        image = images.find(workspace.image_names(cell), os.environ, cell=cell.name)
         lock = pipeline.lock_of(workspace, cell, image, host)
         if not again:
             folders = [kept, workspace.folder(cell) / "reports"]

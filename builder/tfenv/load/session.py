@@ -100,7 +100,7 @@ def run_in(
     from tfenv.container import connect
 
     engine = build.ready_engine(host.env)
-    found = images.find(workspace.image_names(cell), host.env)
+    found = images.find(workspace.image_names(cell), host.env, cell=cell.name)
     pipeline.lock_of(workspace, cell, found, host)  # it is an image of this cell
     with connect(host.env) as containers:
         spec = Spec(image=found.id, gpus=wanted is not None)

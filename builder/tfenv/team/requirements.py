@@ -18,7 +18,7 @@ from tfenv.schema import Requirement as Shape
 
 _MAX_BYTES = 1_000_000
 _MAX_LINE = 2000
-_INDEX = "the index is your own pip configuration's, for everybody who locks: it is not for a file to say"
+_INDEX = "an option of the index, which is for the pip configuration of whoever locks to say"
 #: What a line may begin with and not be, and what to do instead.
 _REFUSED: tuple[tuple[str, str, str], ...] = (
     (r"-e\b|--editable\b", "an editable installation is of no fixed content", "build a wheel of it"),
@@ -28,7 +28,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     (r"--pre\b", "an option that admits pre-releases of all packages", "name the pre-release: NAME==1.0rc1"),
     (
         r"--require-hashes\b",
-        "hashes are for the lock, which has one for every wheel",
+        "an option of hashes, which are for the lock: it has one for every wheel",
         "remove the line and all --hash",
     ),
     (r"-", "an option", "remove the line; only -r FILE is known"),
