@@ -194,7 +194,7 @@ WHEEL = "wheels/python/tensorflow-2.15.1-py3-none-any.whl"
 
 def test_a_whole_folder(kept: Path, tell: Tell) -> None:
     code, out, err = tell("archive", "--verify", str(kept))
-    assert (code, err) == (0, "") and out.endswith("every file has its hash\n")
+    assert (code, err) == (0, "") and out.endswith("every file has its hash\n") and ": 1 snapshot, " in out
 
 
 def damage(path: Path, how: str) -> None:

@@ -12,6 +12,7 @@ from tfenv.report import (
     Finding,
     Host,
     Report,
+    failures,
     find,
     from_ctrf,
     read,
@@ -117,6 +118,13 @@ def test_a_summary_is_errors_warnings_or_the_reason():
         "not run: no GPU",
     ]
     assert summary(Check(name="x", status="not-run")) == "not run: no reason given"
+
+
+def test_failures_say_what_is_wrong_with_the_last_line_of_proof_and_what_to_do():
+    assert failures(REPORT).splitlines()[0] == "  libraries: libcudnn.so.8 is 8.6, not 8.9 | really <b>"
+    assert failures(REPORT).endswith("\n    -> rebuild it") and "two" in failures(REPORT)
+    assert "line one" not in failures(REPORT) and "slow import" not in failures(REPORT)
+    assert failures(replace(REPORT, checks=REPORT.checks[2:])) == ""
 
 
 def test_written_and_found_again(tmp_path):

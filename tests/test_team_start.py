@@ -83,6 +83,18 @@ def test_a_new_repository_has_what_it_needs_and_belongs_together(
     assert cli.run(["lock", "--all", "--check"]) == 0
 
 
+def test_what_comes_next_is_typed_in_the_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["init", "our team", "--from", "2.15-cu12"]) == 0
+    assert "next: cd 'our team' && tfenv new NAME --from" in capsys.readouterr().out
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert cli.run(["init", "--from", "2.15-cu12"]) == 0
+    assert "next: tfenv new NAME --from" in capsys.readouterr().out
+
+
 def test_what_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("ours\n")
     own = start.catalogue()

@@ -94,9 +94,10 @@ def _words(text: str, checked: object) -> str:
     from tfenv.snapshot.check import Checked
 
     assert isinstance(checked, Checked)
-    held = f"{len(checked.snapshots)} snapshots, {checked.blobs} files, {size(checked.bytes)}"
-    wrong = len(checked.problems)
-    verdict = f"{wrong} files are damaged" if wrong else "every file has its hash"
+    kept, wrong = len(checked.snapshots), len(checked.problems)
+    held = f"{kept} snapshot{'s' * (kept != 1)}, {checked.blobs} files, {size(checked.bytes)}"
+    damaged = "1 file is damaged" if wrong == 1 else f"{wrong} files are damaged"
+    verdict = damaged if wrong else "every file has its hash"
     unused = f"\n{len(checked.unused)} files that no snapshot names" if checked.unused else ""
     return f"{text}: {held}: {verdict}{unused}"
 

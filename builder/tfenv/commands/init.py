@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -44,10 +45,11 @@ def command(folder: Path, cells: tuple[str, ...], repository: str, as_json: bool
         console.note(f"{name} was there and stays as it is")
     names = [cell.name for cell in chosen]
     text = "\n".join(f"  {name}" for name in written)
+    change = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     emit(
         {"folder": str(folder), "cells": names, "written": written, "kept": kept},
         as_json=as_json,
         text=f"{folder}: a team's repository\n{text}\n"
-        f"next: tfenv new NAME --from {names[0]} -r requirements.in",
+        f"next: {change}tfenv new NAME --from {names[0]} -r requirements.in",
     )
     return 0

@@ -36,6 +36,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     from tfenv import pipeline
     from tfenv.build import Host
     from tfenv.console import Console
+    from tfenv.report import failures
     from tfenv.store import default_store
     from tfenv.workspace import here
 
@@ -70,6 +71,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
         + f"  reports: {folder}",
     )
     if failed:
+        host.console.note(failures(report))
         host.console.note(f"no tag was moved, the image stays as {image.id}")
     host.console.note(f"{report.words}{mark}")
     return report.exit_code

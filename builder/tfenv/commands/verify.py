@@ -75,7 +75,7 @@ def command(
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.errors import UsageError
-    from tfenv.report import Report, to_ctrf, write
+    from tfenv.report import Report, failures, to_ctrf, write
     from tfenv.store import default_store
     from tfenv.verify import FOREIGN, SUITES, kit_commands, write_kit
     from tfenv.workspace import here_or_checkout
@@ -98,7 +98,8 @@ def command(
 
     def show(name: str, made: Report, folder: Path) -> int:
         data = {"cell": name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
-        text = f"{name}: {made.words}\n  {made.digest}\n  reports: {folder}"
+        lines = (f"{name}: {made.words}", failures(made), f"  {made.digest}", f"  reports: {folder}")
+        text = "\n".join(line for line in lines if line)
         emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)
         return made.exit_code
 

@@ -19,8 +19,8 @@ _UNKNOWN = 3  # lines that look like errors, the last ones
 _TOLD = ("tensorflow", "python", "driver", "driver_cuda", "gpu", "sm", "tf_cuda", "tf_cudnn", "cudnn_package")
 _MORE = (
     "  -> give the whole output, what goes to stderr too (2>&1), with the lines before the error."
-    " TF_CPP_MAX_VLOG_LEVEL=1 and NCCL_DEBUG=INFO make TensorFlow and NCCL say more, --progress=plain a build;"
-    " tfenv doctor looks at the host."
+    " TF_CPP_MAX_VLOG_LEVEL=1 and NCCL_DEBUG=INFO make TensorFlow and NCCL say more,"
+    " --progress=plain a build; tfenv doctor looks at the host."
 )
 _LOGIN = re.compile(r"(://)[^/@\s'\"]{1,300}@")
 _SECRET = re.compile(

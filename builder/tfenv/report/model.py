@@ -119,3 +119,16 @@ def summary(check: Check) -> str:
         return f"not run: {check.reason or 'no reason given'}"
     wanted = ("error",) if check.status == "fail" else ("warning",)
     return "; ".join(f.message for f in check.findings if f.severity in wanted)
+
+
+def failures(made: Report) -> str:
+    """What is wrong, and what to do, of every check that failed: lines for a terminal; empty if none did."""
+    lines: list[str] = []
+    for check in made.checks:
+        for found in check.findings if check.status == "fail" else ():
+            if found.severity != "error":
+                continue
+            lines.append(f"  {check.name}: {found.message}")
+            lines += [f"    {line}" for line in found.evidence.splitlines()[-1:]]
+            lines += [f"    -> {found.remedy}"] if found.remedy else []
+    return "\n".join(lines)
