@@ -193,6 +193,17 @@ def test_a_smoke_suite_is_called_so(folder: Path) -> None:
     assert page.standing(folder).sentences[0].endswith("2026-11-30, smoke suite.")
 
 
+def test_a_smoke_suite_after_a_full_one_says_only_what_it_found_wrong(folder: Path) -> None:
+    record(folder)
+    reported(folder)
+    reported(folder, suite="smoke", suite_hash="d" * 64, started=1796044022356)
+    (sentence,) = page.standing(folder).sentences
+    assert sentence.endswith("2026-11-30.")
+    failed = (Check(name="gpu", status="fail"),)
+    reported(folder, suite="smoke", suite_hash="f" * 64, verdict="fail", checks=failed, started=1796044022357)
+    assert page.standing(folder).kind == "failed"
+
+
 def test_a_damaged_report_is_an_error(folder: Path) -> None:
     record(folder)
     reported(folder)
