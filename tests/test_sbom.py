@@ -23,7 +23,7 @@ NVIDIA = (
     "License: NVIDIA Proprietary Software\nClassifier: License :: Other/Proprietary License\n"
     "License-File: License.txt"
 )
-DEP5 = b"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+DEP5 = b"""Format: https://example.org/doc/copyright-format/1.0/
 
 Files: *
 License: GPL-2+

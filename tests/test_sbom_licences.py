@@ -10,7 +10,7 @@ from tfenv.diff.model import Entry
 from tfenv.sbom import licences
 from tfenv.sbom.licences import copyright_text, of_copyright, of_metadata, spdx
 
-HEAD = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
+HEAD = "Format: https://example.org/doc/copyright-format/1.0/\n\n"
 
 
 @pytest.mark.parametrize(
