@@ -222,7 +222,7 @@ def test_every_damage_is_named(kept: Path, tell: Tell, how: str) -> None:
     problems = {p["file"]: p["state"] for p in json.loads(out)["problems"]}
     state = how if how in ("missing", "truncated", "changed") else "not a file"
     assert (code, problems) == (1, {WHEEL: state, "debs/rest/apt_1.0_amd64.deb": "missing"})
-    assert f"{small.CELL}: {WHEEL} is {state}" in err
+    assert f"{small.CELL}: {WHEEL} is {state}" in err and "-> take these files from another copy" in err
 
 
 @pytest.mark.parametrize("how", ["missing", "truncated", "changed"])

@@ -56,7 +56,8 @@ class Inquiry:
         """A stage begins that finds one of so many."""
         self._candidates.append(candidates)
         if candidates > 1:
-            self.say(f"{what}: about {steps(candidates)} tests")
+            tests = steps(candidates)
+            self.say(f"{what}: about {tests} test{'s' * (tests != 1)}")
 
     def drive(self, search: Generator[_Q, Word, _A], word: Callable[[_Q], Word]) -> _A:
         """Answer what a search asks, to its end."""

@@ -63,6 +63,12 @@ def _verify(text: str, as_json: bool) -> int:
         checked = check(Layout(place.folder))
     for problem in checked.problems:
         Console().note(str(problem))
+    if checked.problems:
+        Console().note(
+            "-> take these files from another copy of the folder, or archive the cell to the same place again"
+            " (tfenv archive CELL --to ...), which replaces those that it writes anew;"
+            " tfenv rebuild takes inputs that are damaged here from the store or your network"
+        )
     emit(
         {
             "place": text,

@@ -96,7 +96,7 @@ def system(texts: Mapping[str, str]) -> Known:
     """The distribution, e.g. ``debian 12``."""
     values = os_release(texts)
     if values is None:
-        return unknown("there is no os-release in the image")
+        return unknown("no os-release of it could be read")
     told = (values.get(key, "") for key in ("ID", "VERSION_ID"))
     # What an image was built from is not written into it.
     return Known({"system": " ".join(told).strip()}, False, "an image does not say what it starts from")

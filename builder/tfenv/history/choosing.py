@@ -57,9 +57,11 @@ def choose(events: tuple[Event, ...], name: str, now: str, verdicts: Verdicts, t
             f"every earlier image of {name} has failed its checks",
             remedy=f"see them: tfenv history {name}; build a good one: tfenv up",
         )
+    if not own:
+        raise UsageError(f"nothing is written down of {name}", remedy="see all names: tfenv history")
     raise UsageError(
         f"{name} has meant nothing else that is written down here",
-        remedy="names are written down when tfenv moves them: see tfenv history",
+        remedy=f"see what it has meant: tfenv history {name}",
     )
 
 
