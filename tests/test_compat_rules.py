@@ -599,6 +599,17 @@ def test_a_way_out_with_data_centre_gpus_alone() -> None:
     assert judge(inside, WORLD).outcome == "limit"
 
 
+def test_no_driver_is_advised_that_the_gpu_does_not_have() -> None:
+    asked = Query(tensorflow="2.15", gpus=("K80",), driver="470.82.01")
+    [found] = [f for f in findings(asked, WORLD) if f.code == "driver-too-old"]
+    assert "470 is the last branch" in found.remedy and "install" not in found.remedy
+    [found] = [
+        f for f in findings(Query(tensorflow="2.15", gpus=("V100",), driver="470.82.01"), WORLD)
+        if f.code == "driver-too-old"
+    ]  # fmt: skip
+    assert "install the driver 525.60.13 or newer" in found.remedy
+
+
 def test_libraries_that_are_not_named_can_still_be_chosen() -> None:
     assert judge(Query(tensorflow="2.21", gpus=RTX_5090), WORLD).outcome == "limit"
     assert judge(Query(tensorflow="2.10", gpus=H100), WORLD).outcome == "limit"

@@ -147,6 +147,12 @@ def _too_old(of: Subject, floor: Floor, code: str, why: str) -> Finding:
     inside = bool(image and image.is_nvidia_cuda and image.cuda and order(image.cuda) >= order(floor.cuda))
     said = f"the driver {of.query.driver} is too old: {why}"
     remedy = f"install the driver {floor.driver} or newer on the host"
+    if of.gpu and of.gpu.last_driver and int(of.gpu.last_driver) < int(major(floor.driver)):
+        remedy = (
+            f"no driver for {of.gpu.architecture} will do, {of.gpu.last_driver} is the last branch for it: "
+            "take a release with an older CUDA, or another GPU"
+        )
+        return Finding(code=code, severity="refuse", message=said, remedy=remedy, source=source)
     if may and inside:
         message = f"{said}, unless the {package} of the base lifts it, as it can with data-centre GPUs"
         return Finding(code=code, severity="limit", message=message, remedy=remedy, source=source)
