@@ -29,6 +29,11 @@ def templates(folder: Path) -> jinja2.Environment:
     )
 
 
+def style(own: Path) -> str:
+    """The rules that all pages have in common, then those of the page itself."""
+    return Path(__file__).with_name("webpage.css").read_text("utf-8") + own.read_text("utf-8")
+
+
 def embedded(value: object) -> str:
     """JSON that cannot end the script element it is in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tfenv.webpage import embedded, templates
+from tfenv.webpage import embedded, style, templates
 
 from .layers import LAYERS
 from .library import Library
@@ -98,7 +98,7 @@ def to_html(of: Library) -> str:
             anchors=embedded(
                 {entry.rule.id: entry.anchors for section in found for entry in section.entries}
             ),
-            style=(_HERE / "page.css").read_text("utf-8"),
+            style=style(_HERE / "page.css"),
             script=(_HERE / "page.js").read_text("utf-8"),
         )
     )

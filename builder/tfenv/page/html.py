@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tfenv.webpage import embedded, templates
+from tfenv.webpage import embedded, style, templates
 
 from .collect import Entry, Page, everywhere
 from .gpus import by_capability, labels
@@ -22,7 +22,7 @@ def to_html(page: Page) -> str:
         .render(
             page=page,
             data=embedded(data(page)),
-            style=(_HERE / "page.css").read_text("utf-8"),
+            style=style(_HERE / "page.css"),
             script=(_HERE / "page.js").read_text("utf-8"),
             signs={"answers": ANSWERS, "standings": STANDINGS, "limited": LIMITED, "refused": REFUSED},
             legend=LEGEND,
