@@ -9,7 +9,7 @@ from tfenv_load import bench, measure, plan
 from tfenv_load.bench import Bench, _visible, judge
 from tfenv_load.facts import cpu_model
 from tfenv_load.lines import read
-from tfenv_load.plan import Config, batch_for, limit_for, multiples, reductions, singles
+from tfenv_load.plan import Config, batch_for, hung_before, limit_for, multiples, reductions, singles
 from tfenv_verify.runner import Ended
 
 GIB = 1 << 30
@@ -68,6 +68,24 @@ def test_a_hang_is_called_so_after_twice_what_the_same_work_took():
     assert limit_for(two, [row(seconds=300.0)], 240) == 240
     assert limit_for(two, [], 240) == 240
     assert limit_for(Config("resnet50", "tf32", False), [row(seconds=5.0)], 240) == 240
+
+
+def test_another_reduction_on_as_many_gpus_tells_more_closely_how_long_it_may_take():
+    nccl = Config("resnet50", "tf32", False, gpus=2, reduction="nccl")
+    copied = row(seconds=60.0, gpus=2, reduction="hierarchical_copy")
+    assert limit_for(nccl, [row(seconds=50.0), copied], 240) == 90
+    assert limit_for(nccl, [row(seconds=50.0), {**copied, "seconds": 200.0}], 240) == 300
+    assert limit_for(nccl, [row(seconds=50.0), {**copied, "status": "hung"}], 240) == 100
+    assert limit_for(nccl, [row(seconds=50.0), {**copied, "gpus": 4}], 240) == 120
+
+
+def test_a_reduction_that_hung_is_known_for_the_next_model():
+    nccl = Config("transformer", "tf32", False, gpus=2, reduction="nccl")
+    hung = row(status="hung", gpus=2, reduction="nccl")
+    assert hung_before(nccl, [row(), hung]) == "resnet50"
+    assert hung_before(nccl, [row(), {**hung, "status": "failed"}, {**hung, "gpus": 4}]) == ""
+    assert hung_before(nccl, [{**hung, "reduction": "hierarchical_copy"}]) == ""
+    assert hung_before(Config("transformer", "tf32", False), [row(status="hung")]) == ""
 
 
 def ended(
@@ -151,6 +169,22 @@ def test_the_bench_goes_on_after_a_hang_and_uses_what_works():
     assert [r["reduction"] for r in wide] == ["hierarchical_copy"]
     keys = [tuple(r[k] for k in ("precision", "xla", "gpus", "reduction")) for r in rows]
     assert len(keys) == len(set(keys)) and {r["batch"] for r in rows} == {256}
+
+
+def test_a_reduction_that_hung_is_not_waited_for_with_each_model():
+    asked = []
+
+    def child(config: Config, limit: float, env: dict[str, str]) -> Ended:
+        asked.append((config.model, config.reduction))
+        if config.reduction == "nccl":
+            return ended(code=-9, late=True, tail="phase: the first step")
+        return ended({"status": "ok", "throughput": 100.0 * config.gpus, "unit": "images/s"})
+
+    rows = run(child, models=["resnet50", "transformer"])
+    assert [one for one in asked if one[1] == "nccl"] == [("resnet50", "nccl")]
+    told = {r["model"]: (r["status"], r["why"]) for r in rows if r["reduction"] == "nccl"}
+    assert told["transformer"] == ("left-out", "nccl hung with resnet50")
+    assert ("transformer", "hierarchical_copy") in asked
 
 
 def test_quickly_each_gpu_measures_its_own_configurations():

@@ -22,6 +22,7 @@ from .plan import (
     OK,
     Config,
     batch_for,
+    hung_before,
     limit_for,
     multiples,
     reductions,
@@ -95,8 +96,10 @@ class Bench:
         with self._lock:
             done = list(self.rows)
         usual = min((row["seconds"] for row in done if row["status"] == OK), default=10.0)
-        if left < usual:
-            row: dict[str, Any] = {"status": LEFT_OUT, "why": "the time was up", "seconds": 0.0}
+        hung = hung_before(config, done)
+        if hung or left < usual:
+            why = "{} hung with {}".format(config.reduction, hung) if hung else "the time was up"
+            row: dict[str, Any] = {"status": LEFT_OUT, "why": why, "seconds": 0.0}
         else:
             limit = limit_for(config, done, self._options.limit)
             env = _environment(lane) if lanes > 1 else dict(os.environ)

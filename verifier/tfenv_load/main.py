@@ -32,7 +32,7 @@ def _bench(options: Any) -> int:
     options.models = options.models.split(",")
     options.seconds = options.seconds or (150.0 if quick else 3600.0)
     options.repeats = options.repeats or (3 if quick else 5)
-    options.limit = options.limit or (90.0 if quick else 300.0)
+    options.limit = options.limit or (150.0 if quick else 300.0)
     options.each = options.each or (0.8 if quick else 2.0)
     return bench.run(printer(), options)
 

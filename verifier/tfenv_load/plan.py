@@ -101,13 +101,26 @@ def multiples(rows: Sequence[Mapping[str, Any]], model: str, gpus: int, quick: b
 def limit_for(config: Config, rows: Sequence[Mapping[str, Any]], most: float) -> float:
     """Seconds after which a configuration counts as hung.
 
-    Twice what the same work took on fewer GPUs or with another reduction, and no less than 40 s: it
-    compiles the same code.
+    For several GPUs one and a half times what the same work took on as many with another reduction, else
+    twice what it took on fewer, as XLA compiles for each GPU; and no less than 40 s.
     """
     same = (config.model, config.precision, config.xla)
     took = [
-        row["seconds"]
-        for row in rows
-        if row["status"] == OK and (row["model"], row["precision"], row["xla"]) == same
+        row for row in rows if row["status"] == OK and (row["model"], row["precision"], row["xla"]) == same
     ]
-    return min(most, max(40.0, 2.0 * max(took))) if took and config.gpus > 1 else most
+    if not took or config.gpus < 2:
+        return most
+    alike = [row["seconds"] for row in took if row["gpus"] == config.gpus]
+    if alike:
+        return max(40.0, 1.5 * max(alike))  # what took longer than ``most`` has shown that it may
+    return min(most, max(40.0, 2.0 * max(row["seconds"] for row in took)))
+
+
+def hung_before(config: Config, rows: Iterable[Mapping[str, Any]]) -> str:
+    """The model with which this reduction has hung over as many GPUs; empty for none."""
+    hung = (
+        row["model"]
+        for row in rows
+        if row["status"] == HUNG and (row["reduction"], row["gpus"]) == (config.reduction, config.gpus)
+    )
+    return next(hung, "") if config.gpus > 1 else ""
