@@ -208,6 +208,33 @@ def test_an_error_or_the_cause_of_a_fault_is_a_false_alarm() -> None:
     assert false_alarms("xla", event(severity="info", status="pass"), [FAULT, warned]) == []
 
 
+def found(name: str, message: str, evidence: str = "", severity: str = "error") -> bool:
+    """Whether the finding is the cause of this fault of the table."""
+    fault = next(fault for fault in FAULTS if fault.name == name)
+    status = "fail" if severity == "error" else "pass"
+    return bool(cause(fault, event(severity, status, message, evidence=evidence)))
+
+
+@pytest.mark.parametrize("capabilities", ["3.5", "3.5, 3.5", "3.5, 3.5, 3.5, 3.5"])
+def test_another_capability_is_found_with_any_number_of_gpus(capabilities: str) -> None:
+    name = "capability of CUDA and TensorFlow differ"
+    assert found(name, f"CUDA says compute capability {capabilities}, TensorFlow 9.0, 9.0")
+    assert not found(name, f"CUDA says compute capability 8.0, {capabilities}, TensorFlow 9.0, 9.0")
+
+
+def test_an_nccl_that_is_known_to_fail_is_not_taken_for_one_without_a_network() -> None:
+    name = "NCCL finds no network interface"
+    ended = "NcclAllReduce ended with code 1: InternalError: unhandled system error"
+    known = (
+        "NcclAllReduce hung: it had not ended after 30 s and was killed; known of this row: the NCCL 2.16.5"
+    )
+    silent = "x:1:1 [0] bootstrap.cc:88 NCCL WARN Bootstrap : no socket interface found"
+    assert found(name, ended)
+    assert found(name, known, silent, "warning")
+    assert not found(name, known, "NCCL version 2.16.5", "warning")
+    assert not found(name, f"{ended}; known of this row: the NCCL 2.16.5", severity="warning")
+
+
 def test_events_are_read_whatever_else_is_printed() -> None:
     assert events(f'noise\n{{"event": "start"}}\n[]\n{json.dumps(event())}\n{{"event": "che') == [event()]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tfenv_verify.checks import multi_gpu
+from tfenv_verify.checks._strategy import nccl_speaks
 from tfenv_verify.checks.multi_gpu import COPY, DEFAULT, NCCL, ONE, judge, judge_all
 from tfenv_verify.context import Context
 from tfenv_verify.declared import Declared
@@ -224,3 +225,12 @@ def test_one_gpu_is_split_and_never_a_pass(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(NotRunError):
         multi_gpu.check(Context(gpu=gpus(1)), broken)
     assert broken.status == "fail"
+
+
+def test_nccl_says_what_is_wrong_where_a_kill_does_not_lose_it() -> None:
+    environ: dict[str, str] = {}
+    nccl_speaks(environ)
+    assert environ == {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/dev/stderr"}
+    own = {"NCCL_DEBUG": "TRACE", "NCCL_DEBUG_FILE": "/tmp/nccl.%p"}
+    nccl_speaks(own)
+    assert own == {"NCCL_DEBUG": "TRACE", "NCCL_DEBUG_FILE": "/tmp/nccl.%p"}

@@ -175,7 +175,7 @@ def test_each_round_has_ports_of_its_own() -> None:
 def test_a_worker_is_prepared_before_tensorflow_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("TF_CONFIG", "{}"), ("http_proxy", "x"), ("NCCL_DEBUG", "INFO")):
         monkeypatch.setenv(name, value)
-    for name in ("NCCL_HOSTID", "CUDA_VISIBLE_DEVICES"):
+    for name in ("NCCL_HOSTID", "NCCL_DEBUG_FILE", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     _workers.prepare(Context(gpu=gpu(2)), 1, WHERE)
@@ -186,6 +186,7 @@ def test_a_worker_is_prepared_before_tensorflow_is_imported(monkeypatch: pytest.
     }
     assert "http_proxy" not in environ
     assert (environ["NCCL_DEBUG"], environ["NCCL_HOSTID"]) == ("INFO", "tfenv-worker-1")
+    assert environ["NCCL_DEBUG_FILE"] == "/dev/stderr"
     assert environ["CUDA_VISIBLE_DEVICES"] == "1"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     _workers.prepare(Context(on_cpu=1), 1, WHERE)

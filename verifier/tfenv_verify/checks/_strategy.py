@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Any, Callable
+from typing import Any, Callable, MutableMapping
 
 from ..context import Context
 from ..devices import take
@@ -29,6 +30,7 @@ def part(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
     one and ``exact`` in float64; ``wrong_elements`` those of an all-reduce; ``sums`` of a data set whose
     last batch does not divide, and what it should be.
     """
+    nccl_speaks(os.environ)
     import tensorflow as tf
 
     device = take(tf, context, logical=int(arguments.get("logical", 0)))
@@ -50,6 +52,15 @@ def part(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
         "gigabytes_per_second": round(4.0 * elements * 2.0 * (count - 1) / count / seconds / 1e9, 2),
         "sums": list(uneven(tf, strategy, count)),
     }
+
+
+def nccl_speaks(environ: MutableMapping[str, str]) -> None:
+    """Let NCCL say what is wrong, before it is loaded, and so that it is not lost when it is killed.
+
+    Of itself it says nothing, and on stdout, which is not flushed by a kill.
+    """
+    environ.setdefault("NCCL_DEBUG", "WARN")
+    environ.setdefault("NCCL_DEBUG_FILE", "/dev/stderr")
 
 
 def _batch(tf: Any, count: int, dtype: str) -> tuple[Any, Any, Any]:

@@ -12,7 +12,7 @@ from .. import meeting
 from ..context import Context
 from ..devices import take
 from ..protocol import say
-from ._strategy import all_reduce, one_device, step
+from ._strategy import all_reduce, nccl_speaks, one_device, step
 
 _ELEMENTS = {True: 1 << 22, False: 1 << 16}  # of the all-reduce, on a GPU and without
 _COURTESY_SECONDS = 20.0
@@ -64,7 +64,7 @@ def prepare(context: Context, index: int, cluster: Sequence[str]) -> None:
     environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": list(cluster)}, "task": task})
     for name in [name for name in environ if name.lower().endswith("_proxy")]:
         del environ[name]  # gRPC would take a proxy to the other worker
-    environ.setdefault("NCCL_DEBUG", "WARN")
+    nccl_speaks(environ)
     # Two hosts to NCCL: without it, it takes both for processes of one, whose memory they cannot share.
     environ.setdefault("NCCL_HOSTID", f"tfenv-worker-{index}")
     if not context.on_cpu:
