@@ -99,7 +99,13 @@ class Fake:
 
 
 def verify(fake, **more):
-    given = {"digest": DIGEST, "host": Host(), "packed": b"zip", "clock": lambda: 1000.0, "gpus": True}
+    given = {
+        "digest": DIGEST,
+        "host": Host(gpus=("H",)),
+        "packed": b"zip",
+        "clock": lambda: 1000.0,
+        "gpus": True,
+    }
     given["plan_of"] = lambda packed, suite: plan()
     return verify_image("tfenv:x", {"cell": "c"}, start=fake.start, **{**given, **more})
 
@@ -108,6 +114,71 @@ def test_no_pass_where_the_container_had_no_gpu():
     fake = Fake(start("a"), check("a"), end("pass"))
     report = verify(fake, plan_of=lambda *_: plan("a"), gpus=False)
     assert (report.verdict, report.exit_code, report.reason) == ("unverified", 3, "no GPU")
+
+
+def test_a_pass_names_its_gpus_or_is_none():
+    seen = {
+        "event": "end",
+        "verdict": "pass",
+        "facts": {"gpus": ["H200"], "driver": "Kernel Module  580.1  x"},
+    }
+    made = verify(Fake(start("a"), check("a"), seen), host=Host(cpu="C"))
+    assert (made.verdict, made.host) == ("pass", Host(cpu="C", gpus=("H200",), driver="580.1"))
+    made = verify(Fake(start("a"), check("a"), end("pass")), host=Host())
+    assert (made.verdict, made.exit_code, made.reason) == ("unverified", 3, "no GPU")
+
+
+def test_a_clock_that_is_set_back_makes_no_negative_duration():
+    times = iter((5_000_000_000.0, 0.0))
+    assert verify(Fake(*GOOD), clock=lambda: next(times)).seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ((start("a"), check("a"), start("a"), check("a"), end("pass")), "more than once"),
+        ((start("b"), check("b"), end("unverified"), *GOOD), "more than once"),
+        ((start("a"), start("a"), check("a"), end("pass")), "more than once"),
+        ((*GOOD, end("pass")), "more than once"),
+        ((*GOOD, check("b")), "went on after its end"),
+        ((*GOOD, start("a")), "more than once"),
+        ((start("a"), check("a"), check("a"), end("pass")), "more than one result came of a"),
+        ((start("a"), gpu("multi", "one GPU"), check("multi"), check("a"), end("pass")), "of multi"),
+    ],
+)
+def test_parts_of_two_runs_are_no_run(events, said):
+    report = verify(Fake(*events), plan_of=lambda *_: plan("a"))
+    assert report.verdict == "fail" and said in report.checks[-1].findings[0].message
+
+
+@pytest.mark.parametrize("severity", ["error", "fatal", None, 5, ["info"]])
+def test_a_check_with_an_error_has_not_passed_whatever_it_calls_itself(severity):
+    found = check("a", findings=[{"severity": severity, "message": "m"}])
+    report = verify(Fake(start("a"), found, end("pass")))
+    assert report.verdict == "fail" and report.checks[0].findings[0].severity == "error"
+    for harmless in ("warning", "info"):
+        found = check("a", findings=[{"severity": harmless, "message": "m"}])
+        assert verify(Fake(start("a"), found, end("pass"))).verdict == "pass"
+
+
+@pytest.mark.parametrize("facts", ['[["a", 1], [1, 2]]', '"x"', "5"])
+def test_facts_are_an_object(facts):
+    line = json.dumps(check("a"))[:-1] + f', "facts": {facts}}}'
+    assert take(outcome := Outcome(), line) is None and outcome.strays
+
+
+def test_what_is_kept_can_be_written_as_json():
+    line = '{"event": "check", "name": "a", "status": "pass", "facts": {"x": [NaN, 1e999, "\\ud800", %s]}}'
+    made = take(Outcome(), line % ("9" * 400))
+    assert made.facts == {"x": ["nan", "inf", "?", "inf"]}
+
+
+def test_events_without_end_are_not_kept_without_end(monkeypatch):
+    monkeypatch.setattr("tfenv.verify.protocol._MOST", 1000)
+    outcome = Outcome()
+    for number in range(100):
+        take(outcome, json.dumps(check(f"c{number}")))
+    assert 0 < len(outcome.checks) < 20 and outcome.strays
 
 
 @pytest.mark.parametrize("seconds", ["NaN", "1e999", "-1", "9" * 400])

@@ -18,7 +18,8 @@ from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.report import Check, Host, Report
 from tfenv.rootfs_run import Driver, Rootfs, Unpacked
-from tfenv.verify_elsewhere import Asked, driver_version, former_pass, from_lines, in_rootfs, whole_digest
+from tfenv.verify import declared_hash, driver_version
+from tfenv.verify_elsewhere import Asked, former_pass, from_lines, in_rootfs, of_lines, whole_digest
 
 DIGEST = "sha256:" + "ab" * 32
 DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"
@@ -27,15 +28,24 @@ NAMES = verify.plan_of(CODE, "smoke").names
 
 
 def lines(
-    *, status: str = "pass", verdict: str = "pass", gpus: tuple[str, ...] = ("H",), code: bytes = CODE
+    *,
+    status: str = "pass",
+    verdict: str = "pass",
+    gpus: tuple[str, ...] = ("H",),
+    code: bytes = CODE,
+    cell: str = "c",
+    suite: verify.Suite = "smoke",
 ) -> str:
+    names = verify.plan_of(CODE, suite).names
     start = {
         "event": "start",
-        "suite": "smoke",
+        "suite": suite,
+        "cell": cell,
+        "declared_sha256": declared_hash({"cell": cell}),
         "suite_sha256": hashlib.sha256(code).hexdigest(),
-        "checks": [{"name": name} for name in NAMES],
+        "checks": [{"name": name} for name in names],
     }
-    checks = [{"event": "check", "name": name, "status": "pass", "seconds": 1.5} for name in NAMES]
+    checks = [{"event": "check", "name": name, "status": "pass", "seconds": 1.5} for name in names]
     checks[-1]["status"] = status
     facts = {"kernel": "6.1", "machine": "x86_64", "gpus": list(gpus), "driver": DRIVER}
     end = {"event": "end", "verdict": verdict, "facts": facts}
@@ -81,6 +91,46 @@ def test_lines_of_another_suite_are_refused() -> None:
     for text in (lines(code=b"another"), "", "nothing"):
         with pytest.raises(IntegrityError, match="another version"):
             made(text)
+
+
+@pytest.mark.parametrize("cell", ["other", ""])
+def test_lines_of_another_image_are_refused(cell: str) -> None:
+    with pytest.raises(IntegrityError, match="of another image") as caught:
+        made(lines(cell=cell))
+    assert ("it says that it is other" in str(caught.value)) == bool(cell)
+
+
+def test_lines_of_another_suite_or_image_are_not_hidden_behind_good_ones() -> None:
+    first = "\n".join(lines().splitlines()[:-1])
+    for other in (lines(code=b"another"), lines(cell="other"), lines()):
+        assert made(f"{first}\n{other}").verdict == "fail"
+
+
+def workers(first: str, *others: str) -> tuple[str, str]:
+    found = from_lines(first, {"cell": "c"}, DIGEST, started=5, others=others, packed=CODE)
+    return found.verdict, found.reason
+
+
+def test_of_workers_every_one_has_a_say() -> None:
+    good, bad = lines(suite="workers"), lines(suite="workers", status="fail", verdict="fail")
+    cut = "\n".join(good.splitlines()[:-1])
+    assert workers(good, good) == ("pass", "")
+    verdict, reason = workers(good)
+    assert verdict == "unverified" and "worker 1" in reason
+    assert (
+        workers(bad)[0] == workers(good, bad)[0] == workers(bad, good)[0] == workers(good, cut)[0] == "fail"
+    )
+    for other in (lines(suite="workers", cell="x"), lines(suite="workers", code=b"x"), ""):
+        with pytest.raises(IntegrityError):
+            workers(good, other)
+
+
+def test_what_the_other_worker_printed_lies_beside(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text(lines(suite="workers"))
+    assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "unverified"
+    (tmp_path / "lines.1").write_text(lines(suite="workers"))
+    assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +261,7 @@ def test_verify_takes_lines_of_elsewhere(
     here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "lines"
-    path.write_text(lines(code=verify.pack()))
+    path.write_text(lines(code=verify.pack(), cell=small.CELL))
     code, found, _ = told(capsys, "--lines", str(path), "--reports", str(tmp_path / "r"))
     assert (code, found["verdict"]) == (0, "pass")
     kept = report.read(Path(found["reports"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ def events(suite: verify.Suite = "smoke", status: str = "pass", gpus: tuple[str,
     start = {
         "event": "start",
         "suite": suite,
+        "declared_sha256": verify.declared_hash(verify.FOREIGN),
         "suite_sha256": hashlib.sha256(verify.pack()).hexdigest(),
         "checks": [{"name": name} for name in names],
     }
@@ -206,6 +207,13 @@ def test_the_digest_of_an_image_whatever_the_store() -> None:
         ("GPU-1a-2b", "device=GPU-1a-2b"),
         ("MIG-1a/2/0,3", "device=MIG-1a/2/0,3"),
         ("0", None),
+        ("0, 1", "device=0,1"),
+        ('"device=0,1"', "device=0,1"),
+        ("", None),
+        ("0,0", None),
+        ("00,0", None),
+        ("2.5", None),
+        ("\u0662", None),
         ("-1", None),
         ("device=", None),
         ("0,", None),

@@ -96,7 +96,7 @@ def verified(first: Worker, second: Worker, net: Net | None = None, **more: Any)
         "tfenv:x",
         {},
         digest=DIGEST,
-        host=Host(),
+        host=Host(gpus=("H",)),
         runner=runner,
         suite="workers",
         gpus=True,

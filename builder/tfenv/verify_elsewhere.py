@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -17,9 +16,10 @@ from tfenv import digest as digests
 from tfenv.container import Ended
 from tfenv.engine import Completed, Engine, run_command
 from tfenv.errors import IntegrityError, UsageError
+from tfenv.eventlines import event_of, lines_in
 from tfenv.files import LINES_MOST, read_text
 from tfenv.model import Cell, Lock
-from tfenv.report import Check, Host, Report
+from tfenv.report import Check, Report
 from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
 from tfenv.workspace import Workspace
@@ -76,44 +76,38 @@ def in_rootfs(
 
 
 def from_lines(
-    text: str, declared: Mapping[str, Any], digest: str, *, started: int, packed: bytes | None = None
+    text: str,
+    declared: Mapping[str, Any],
+    digest: str,
+    *,
+    started: int,
+    others: Sequence[str] = (),
+    packed: bytes | None = None,
 ) -> Report:
     """The verdict on what the suite printed in the image with that digest, on another host.
 
     Args:
-        started: Unix milliseconds.
+        started: Unix milliseconds. others: what the other workers printed, for the suite ``workers``.
 
     Raises:
-        IntegrityError: it was another version of the suite, whose verdict this one cannot judge.
+        IntegrityError: it was another version of the suite, whose verdict this one cannot judge, or another
+            image's.
     """
     code = verify.pack() if packed is None else packed
-    outcome = verify.Outcome()
-    start: dict[str, Any] = {}
-    for line in text.splitlines():
-        verify.take(outcome, line)
-        start = start or _start(line)
-    if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
-        raise IntegrityError(
-            "these lines are of another version of the verification suite",
-            remedy="run this version's: `tfenv verify CELL --kit DIR` writes it",
-        )
-    said = start.get("suite")
+    outcome, said = _outcome(text, code, declared)
     suite: verify.Suite = next((one for one in verify.SUITES if one == said), "smoke")
     plan = verify.plan_of(code, suite)
-    # Its exit status is lost: its own verdict has to do, and what it lacks fails all the same.
-    ended = Ended(verify.STATUS.get(outcome.verdict or "", 1))
-    verdict, outcome = verify.judge(outcome, ended, "", plan.limit, plan)
+    spoken = outcome, _ended(outcome), ""
+    if others and suite == "workers":
+        read = [_outcome(other, code, declared)[0] for other in others]
+        spoken = verify.joined(spoken, [(other, _ended(other), "") for other in read], plan.limit)
+    verdict, outcome = verify.judge(*spoken, plan.limit, plan)
     facts = outcome.facts
-    gpus = facts.get("gpus")
-    host = Host(
-        kernel=str(facts.get("kernel", "")),
-        machine=str(facts.get("machine", "")),
-        docker=ROOTFS,
-        gpus=tuple(str(name) for name in gpus) if isinstance(gpus, list) else (),
-        driver=driver_version(str(facts.get("driver", ""))),
-    )
+    host = replace(verify.told_host(facts), docker=ROOTFS)
     if verdict == "pass" and not host.gpus:
         verdict, outcome.reason = "unverified", verify.NO_GPU
+    if verdict == "pass" and suite == "workers" and not others:
+        verdict, outcome.reason = "unverified", "nobody says what worker 1 printed: put it beside, as FILE.1"
     return Report(
         image=digest,
         digest=digest,
@@ -129,18 +123,35 @@ def from_lines(
     )
 
 
-def driver_version(line: str) -> str:
-    """``580.159.04`` of the first line of /proc/driver/nvidia/version; what is no such line stays."""
-    found = re.search(r"Module(?: for \S+)?\s+([0-9.]+)", line)
-    return found.group(1) if found else line
+def _outcome(text: str, code: bytes, declared: Mapping[str, Any]) -> tuple[verify.Outcome, object]:
+    """What was said in ``text``, and by which suite, if that is this very one of this very image."""
+    outcome = verify.Outcome()
+    start: dict[str, Any] = {}
+    for line in lines_in(text):
+        verify.take(outcome, line)
+        start = start or _start(line)
+    if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
+        raise IntegrityError(
+            "these lines are of another version of the verification suite",
+            remedy="run this version's: `tfenv verify CELL --kit DIR` writes it",
+        )
+    if start.get("declared_sha256") != verify.declared_hash(declared):
+        of = f": it says that it is {start['cell']}" if start.get("cell") else ""
+        raise IntegrityError(
+            f"these lines are of another image, or of an older lock of this one{of}",
+            remedy="name the cell that they are of, or run it again: `tfenv verify CELL --kit DIR`",
+        )
+    return outcome, start.get("suite")
+
+
+def _ended(outcome: verify.Outcome) -> Ended:
+    """Its exit status is lost: its own verdict has to do, and what it lacks fails all the same."""
+    return Ended(verify.STATUS.get(outcome.verdict or "", 1))
 
 
 def _start(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return event if isinstance(event, dict) and event.get("event") == "start" else {}
+    event = event_of(line)
+    return event if event and event["event"] == "start" else {}
 
 
 def former_pass(
@@ -215,14 +226,21 @@ def of_cell(
     else:
         assert lines is not None
         known = image_digest(workspace, cell, digest)
-        text, started = lines_of(lines)
-        made = from_lines(text, pipeline.declared(cell, lock, known), known, started=started)
+        made = of_lines(lines, pipeline.declared(cell, lock, known), known)
     return replace(made, image=cell.name)
 
 
-def lines_of(path: Path) -> tuple[str, int]:
-    """What the suite printed, and when that was written: Unix milliseconds."""
-    return read_text(path, LINES_MOST), round(path.stat().st_mtime * 1000)
+def of_lines(path: Path, declared: Mapping[str, Any], digest: str) -> Report:
+    """The verdict on what the suite printed into a file, and other workers into the same with ``.1`` added.
+
+    Raises:
+        UsageError: it cannot be read. IntegrityError: as of ``from_lines``.
+    """
+    text = read_text(path, LINES_MOST)
+    beside = [path.with_name(f"{path.name}.{index}") for index in range(1, verify.WORKERS)]
+    others = [read_text(one, LINES_MOST) for one in beside if one.is_file()]
+    started = round(path.stat().st_mtime * 1000)
+    return from_lines(text, declared, digest, started=started, others=others)
 
 
 def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:

@@ -12,7 +12,7 @@ from tfenv.errors import UsageError
 from tfenv.report import Check, Report
 from tfenv.rootfs_run import read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
-from tfenv.verify_elsewhere import Asked, former, from_lines, in_rootfs, lines_of, smi, whole_digest
+from tfenv.verify_elsewhere import Asked, former, in_rootfs, of_lines, smi, whole_digest
 
 
 def of_image(
@@ -39,8 +39,7 @@ def of_image(
     if lines is not None:
         if not digest:
             raise UsageError(f"nobody says which image {name} was", remedy="name it: --digest sha256:...")
-        text, started = lines_of(lines)
-        made = from_lines(text, verify.FOREIGN, whole_digest(digest), started=started)
+        made = of_lines(lines, verify.FOREIGN, whole_digest(digest))
     elif rootfs is not None:
         made = in_rootfs(read_unpacked(rootfs), verify.FOREIGN, asked, on_check=_tell(host))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,6 +131,23 @@ def load(path: str) -> Declared:
             return parse(json.load(stream))
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {path}: {error}") from error
+
+
+def sha256(path: str) -> str:
+    """Hex, of what a declaration says, its image's name aside: lines judged elsewhere are held to it.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    told: Any = {"format": FORMAT}
+    try:
+        if path:
+            with open(path, encoding="utf-8") as stream:
+                told = json.load(stream)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    without = {key: value for key, value in told.items() if key != "image"}
+    return hashlib.sha256(json.dumps(without, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def _library(item: Any) -> Library:

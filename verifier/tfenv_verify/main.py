@@ -19,6 +19,7 @@ from . import child, gpu, library_probe, meeting, places
 from .checks import CHECKS, PARTS, SUITES, Check
 from .context import Context
 from .declared import Declared, load
+from .declared import sha256 as declared_sha256
 from .distributions import installed, version_of
 from .protocol import (
     EXIT_OF_VERDICT,
@@ -207,6 +208,7 @@ def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: 
             "checks": [check.as_json() for check in checks],
             "cell": declared.cell,
             "image": declared.image,
+            "declared_sha256": declared_sha256(options.declared),
             "suite_sha256": _suite_hash(),
             "gpu": state.told(),
         }

@@ -8,7 +8,7 @@ never says *passed* of it.
 from .ctrf import from_ctrf, to_ctrf
 from .junit import to_junit
 from .markdown import to_markdown
-from .model import EXIT_CODES, Check, Finding, Host, Report, Status, Verdict, failures, key, summary
+from .model import EXIT_CODES, Check, Finding, Host, Report, Severity, Status, Verdict, failures, key, summary
 from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, write
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Finding",
     "Host",
     "Report",
+    "Severity",
     "Status",
     "Verdict",
     "failures",

@@ -12,6 +12,7 @@ from tfenv.errors import EXIT_FAILED, EXIT_OK, EXIT_UNVERIFIED
 
 Status = Literal["pass", "fail", "not-run"]
 Verdict = Literal["pass", "fail", "unverified"]
+Severity = Literal["error", "warning", "info"]
 
 EXIT_CODES: dict[str, int] = {"pass": EXIT_OK, "fail": EXIT_FAILED, "unverified": EXIT_UNVERIFIED}
 
@@ -20,7 +21,7 @@ EXIT_CODES: dict[str, int] = {"pass": EXIT_OK, "fail": EXIT_FAILED, "unverified"
 class Finding:
     """One thing a check found."""
 
-    severity: Literal["error", "warning", "info"]
+    severity: Severity
     message: str
     evidence: str = ""
     remedy: str = ""

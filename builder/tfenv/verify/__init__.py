@@ -13,8 +13,9 @@ from .kit import kit_commands, write_kit
 from .plan import Plan, plan_of
 from .protocol import Outcome, take
 from .running import FOLDER, Container, Job, Runner, Said, Start, commands, in_one
-from .suite import SUITES, Suite, pack, suite_hash
-from .workers import WORKERS, in_network, on_loopback
+from .suite import SUITES, Suite, declared_hash, pack, suite_hash
+from .told import driver_version, told_host
+from .workers import WORKERS, in_network, joined, on_loopback
 
 __all__ = [
     "CUDA_FOLDERS",
@@ -34,11 +35,14 @@ __all__ = [
     "Suite",
     "commands",
     "declared_for",
+    "declared_hash",
+    "driver_version",
     "expecting",
     "given",
     "host_facts",
     "in_network",
     "in_one",
+    "joined",
     "judge",
     "kit_commands",
     "on_engine",

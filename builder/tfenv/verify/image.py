@@ -14,6 +14,7 @@ from .judging import NO_GPU, judge
 from .plan import Plan, plan_of
 from .running import FOLDER, Job, Runner, Start, in_one
 from .suite import Suite, mounted, pack, suite_hash
+from .told import with_gpus
 
 
 def verify_image(
@@ -69,6 +70,9 @@ def verify_image(
     if verdict == "pass" and not gpus:
         # The container was given no GPU: whatever the image says of one is not true.
         verdict, outcome.reason = "unverified", NO_GPU
+    host = with_gpus(host, outcome.facts) if gpus else host
+    if verdict == "pass" and not host.gpus:
+        verdict, outcome.reason = "unverified", NO_GPU  # neither the host nor the suite names one
     return Report(
         image=ref,
         digest=digest,
@@ -78,7 +82,7 @@ def verify_image(
         host=host,
         checks=tuple(outcome.checks),
         started=round(began * 1000),
-        seconds=round(clock() - began, 3),
+        seconds=max(0.0, round(clock() - began, 3)),  # the clock may have been set meanwhile
         reason=outcome.reason if verdict == "unverified" else "",
         facts=outcome.facts,
         stand_in=stand_in,

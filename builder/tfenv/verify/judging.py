@@ -20,7 +20,7 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -
     """The verdict, and the outcome with a failed check added where the suite broke off.
 
     A pass needs all of: the suite's own word for it, exit status 0, exactly the checks of ``plan``,
-    a result of each, one that passed, none that failed, and of those not run only what the plan accepts.
+    one result of each, one that passed, none that failed, and of those not run only what the plan accepts.
     """
     states = [check.status for check in outcome.checks]
     if outcome.verdict not in ("pass", "fail", "unverified"):
@@ -29,6 +29,8 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -
         if "fail" not in states:
             return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr)
         return "fail", outcome
+    if confused := _confused(outcome):
+        return "fail", _broke_off(outcome, confused, stderr)
     if lost := set(outcome.planned) - {check.name for check in outcome.checks}:
         return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr)
     if ended.status != STATUS[outcome.verdict]:
@@ -43,6 +45,17 @@ def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -
     if outcome.verdict == "unverified":
         outcome.reason = outcome.reason or "the suite does not say why"
     return cast(Verdict, outcome.verdict), outcome
+
+
+def _confused(outcome: Outcome) -> str:
+    """Why this is not what one run of the suite says, if it is not: parts of two prove nothing."""
+    if outcome.starts > 1 or outcome.ends > 1:
+        return "the suite started, or ended, more than once: this is not what one run of it says"
+    if outcome.late:
+        return "the suite went on after its end"
+    names = [check.name for check in outcome.checks]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return f"more than one result came of {', '.join(twice)}" if twice else ""
 
 
 def _not_run(outcome: Outcome, plan: Plan) -> Iterator[str]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from tfenv.report import Check, Finding, Status
+from tfenv.eventlines import event_of
+from tfenv.report import Check, Finding, Severity, Status
 
 _STRAYS_KEPT = 1000  # lines that are no events
+_MOST = 64 << 20  # characters of all events together; the suite says some hundred thousand
 
 
 @dataclass
 class Outcome:
-    """What the suite said, as it came."""
+    """What the suite said, as it came.
+
+    Args:
+        starts, ends: how often it said that it starts, and that it ends: once each, or it is not one suite's.
+        late: what it still said after its end.
+    """
 
     checks: list[Check] = field(default_factory=list)
-    started: bool = False
+    starts: int = 0
+    ends: int = 0
+    late: int = 0
+    size: int = 0
     planned: tuple[str, ...] = ()
     verdict: str | None = None
     reason: str = ""
@@ -27,7 +36,7 @@ class Outcome:
     @property
     def silent(self) -> bool:
         """Not one event came: the suite did not even start."""
-        return not (self.started or self.checks or self.verdict)
+        return not (self.starts or self.checks or self.verdict)
 
 
 def take(outcome: Outcome, line: str) -> Check | None:
@@ -35,20 +44,25 @@ def take(outcome: Outcome, line: str) -> Check | None:
 
     A line that is no event is kept as a stray: other programs may print on stdout too.
     """
+    event = event_of(line) if outcome.size + len(line) <= _MOST else None
     try:
-        event = json.loads(line)
+        if event is None:
+            raise ValueError("no event")
         kind = event["event"]
+        outcome.late += outcome.ends and kind in ("start", "check", "end")
         if kind == "start":
-            outcome.started = True
+            outcome.starts += 1
             outcome.planned = tuple(str(check["name"]) for check in event.get("checks") or ())
         elif kind == "check":
             outcome.checks.append(_check(event))
-            return outcome.checks[-1]
         elif kind == "end":
+            outcome.ends += 1
             outcome.verdict = str(event["verdict"])
             outcome.reason = str(event.get("reason") or "")
-            outcome.facts = dict(event.get("facts") or {})
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            outcome.facts = _facts(event)
+        outcome.size += len(line)
+        return outcome.checks[-1] if kind == "check" else None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         if line.strip() and len(outcome.strays) < _STRAYS_KEPT:
             outcome.strays.append(line[:500])
     return None
@@ -61,11 +75,23 @@ def _seconds(said: object) -> float:
     return seconds
 
 
+def _facts(event: Mapping[str, Any]) -> dict[str, Any]:
+    facts = event.get("facts") or {}
+    if not isinstance(facts, dict):
+        raise TypeError(f"no facts: {facts!r}")
+    return facts
+
+
+def _severity(said: object) -> Severity:
+    """One that nobody knows counts as an error."""
+    return cast(Severity, said if said in get_args(Severity) else "error")
+
+
 def _check(event: Mapping[str, Any]) -> Check:
     status = event["status"]
     findings = tuple(
         Finding(
-            severity=item.get("severity", "error"),
+            severity=_severity(item.get("severity")),
             message=str(item.get("message", "")),
             evidence=str(item.get("evidence") or ""),
             remedy=str(item.get("remedy") or ""),
@@ -75,11 +101,13 @@ def _check(event: Mapping[str, Any]) -> Check:
     if status not in ("pass", "fail", "not-run"):
         unknown = Finding(severity="error", message=f"the suite gave an unknown status {status!r}")
         status, findings = "fail", (*findings, unknown)
+    if any(finding.severity == "error" for finding in findings):
+        status = "fail"  # whatever it calls itself
     return Check(
         name=str(event["name"]),
         status=cast(Status, status),
         seconds=_seconds(event.get("seconds")),
         findings=findings,
-        facts=dict(event.get("facts") or {}),
+        facts=_facts(event),
         reason=str(event.get("reason") or ""),
     )

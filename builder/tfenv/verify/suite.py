@@ -37,6 +37,12 @@ def suite_hash(packed: bytes, suite: str, declared: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def declared_hash(declared: Mapping[str, Any]) -> str:
+    """Hex sha256 of a declaration, its image's name aside, as the suite itself says it when it starts."""
+    told = {name: value for name, value in declared.items() if name != "image"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
 @contextmanager
 def mounted(packed: bytes, declared: Mapping[str, Any]) -> Iterator[Path]:
     """A folder with the suite and the declaration, readable for whatever user the image has."""
