@@ -11,6 +11,7 @@ import pytest
 import small
 from small import CELL, Place
 from tfenv.container import Ended, Spec
+from tfenv.engine import Completed
 from tfenv.load import events_of
 from tfenv.load.running import Collected
 from tfenv.rootfs_run import Rootfs
@@ -139,7 +140,7 @@ def test_an_unpacked_image_is_run_with_its_own_digest(
     line = ["stress", CELL, "--minutes", "2", "--rootfs", str(root), "--gpus", "all", "--json"]
     code, out, _ = tell(*line, "--reports", str(tmp_path / "r"))
     assert (code, json.loads(out)["digest"]) == (1, digest)
-    assert specs[0].gpus and specs[0].command[1:] == (
+    assert specs[0].gpus is True and specs[0].command[1:] == (
         "/tfenv/load.pyz",
         "stress",
         "--minutes",
@@ -147,6 +148,17 @@ def test_an_unpacked_image_is_run_with_its_own_digest(
         "--size",
         "0",
     )
+    asked: list[list[str]] = []
+
+    def smi(argv: list[str]) -> Completed:
+        asked.append(argv)
+        return Completed(0, "1\n3\n", "")
+
+    monkeypatch.setattr("tfenv.load.session.smi", smi)
+    tell(*line[:-3], "--gpus", "device=3,1", "--reports", str(tmp_path / "r"))
+    assert specs[1].gpus == "device=3,1" and asked[-1][-2:] == ["-i", "3,1"]
+    code, _, err = tell(*line[:-3], "--gpus", "3", "--reports", str(tmp_path / "r"))
+    assert code == 4 and "this host does not have the GPUs 0,1,2" in err and len(specs) == 2
 
 
 def collected(monkeypatch: pytest.MonkeyPatch, seen: list[tuple[Any, ...]]) -> None:
@@ -173,6 +185,8 @@ def test_an_image_of_the_engine_is_run_by_its_digest(
     _, spec, arguments = seen[0]
     assert spec.image == json.loads(out)["digest"] and spec.gpus
     assert arguments == ("stress", "--minutes", "5.0", "--size", "0")
+    tell("bench", CELL, "--gpus", "0,1", "--reports", str(tmp_path / "r"))
+    assert seen[1][1].gpus == "device=0,1"
 
 
 def test_without_a_container_it_is_said_so(
@@ -185,3 +199,15 @@ def test_without_a_container_it_is_said_so(
     told = json.loads(tell(*line)[1])
     data = json.loads((Path(told["reports"]) / "stress.json").read_text())
     assert data["host"]["docker"] == "no container" and len(seen) == 1
+    monkeypatch.setattr("tfenv.load.session.smi", lambda argv: Completed(0, "0\n1\n", ""))
+    tell(*line[:-4], "2", "--reports", str(tmp_path))
+    assert seen[1][1].gpus == "device=0,1"
+
+
+@pytest.mark.parametrize("command", ["stress", "bench"])
+def test_gpus_are_asked_for_as_of_verify(here: Place, tell: Tell, command: str) -> None:
+    code, _, err = tell(command, CELL, "--gpus", "0")
+    assert code == 2 and "'0' is none of auto, all, none, a number" in err
+    code, _, err = tell(command, CELL, "--lines", str(LINES), "--gpus", "2")
+    assert code == 2 and "the lines are printed already" in err
+    assert tell(command, CELL, "--gpus", "none")[0] == 3

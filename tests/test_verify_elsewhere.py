@@ -15,7 +15,7 @@ import small
 from tfenv import cli, report, verify, verify_elsewhere
 from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
-from tfenv.errors import IntegrityError, UsageError
+from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.report import Check, Host, Report
 from tfenv.rootfs_run import Driver, Rootfs, Unpacked
 from tfenv.verify import declared_hash, driver_version
@@ -173,6 +173,9 @@ def test_an_unpacked_image_is_verified_by_its_own_digest(
     found = in_rootfs(Unpacked(folder=tmp_path, digest=DIGEST), {}, Asked(suite="smoke", gpus="all"))
     assert (found.digest, found.host.gpus, found.host.driver) == (DIGEST, ("NVIDIA H200",), "580.1")
     assert specs[0].gpus and found.host.docker == "rootfs" and found.verdict == "pass"
+    with pytest.raises(NotReadyError, match="does not have the GPUs 0,1"):
+        in_rootfs(Unpacked(folder=tmp_path, digest=DIGEST), {}, Asked(suite="smoke", gpus="2"))
+    assert len(specs) == 1
 
 
 def test_nvidia_smi_is_found_in_nvidias_own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -323,6 +326,19 @@ def test_a_kit_is_what_a_host_without_tfenv_needs(
             assert f"--cluster 127.0.0.1:29400,127.0.0.1:29408 --worker {index} > lines" in line
             assert line.endswith("&") == (index > 0)
     assert told(capsys, small.CELL, "--all", "--kit", str(folder))[0] == 2
+
+
+def test_a_kit_gives_the_gpus_that_were_asked_for(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def first(*options: str) -> str:
+        return str(told(capsys, "--kit", str(tmp_path / "kit"), *options)[1]["commands"][0])
+
+    assert "--bind kit:/tfenv --gpus device=0,1 -- python" in first("--gpus", "0,1")
+    assert "--bind kit:/tfenv --gpus 2 -- python" in first("--gpus", "2")
+    assert "--bind kit:/tfenv --gpus none -- python" in first("--gpus", "none")
+    assert "--bind kit:/tfenv -- python" in first("--gpus", "all")
+    assert "--suite full --expect-gpus 2 > lines" in first("--expect-gpus", "2")
 
 
 def test_what_a_kit_prints_is_judged(

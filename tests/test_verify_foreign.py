@@ -14,8 +14,8 @@ from tfenv import cli, report, verify, verify_elsewhere, verify_foreign
 from tfenv.commands._common import gpus_of
 from tfenv.container import Ended, Output, Spec
 from tfenv.engine import Completed, Engine
-from tfenv.errors import UsageError
-from tfenv.verify.host import chosen, given, host_facts
+from tfenv.errors import NotReadyError, UsageError
+from tfenv.verify.host import chosen, given, host_facts, there
 from tfenv.verify_foreign import digest_of
 
 DIGEST, OTHER = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
@@ -176,6 +176,7 @@ def test_an_unpacked_foreign_image(
         (["--all", "--image", "x"], "cells are named, and --image"),
         (["--image", "x", "--image", "y", "--rootfs", "."], "holds one image"),
         (["--image", "x", "--lines", __file__, "--expect-gpus", "1"], "the lines are printed already"),
+        (["--image", "x", "--lines", __file__, "--gpus", "2"], "the lines are printed already"),
         (["--image", "x", "--gpus", "0"], "'0' is none of"),
         (["--image", "x", "--expect-gpus", "-1"], "-1"),
     ],
@@ -238,3 +239,32 @@ def test_what_a_container_and_nvidia_smi_are_told_of_them() -> None:
     assert host_facts(run, Engine(), gpus="device=1").gpus == ("H",)
     assert asked[0][-2:] == ("-i", "1")
     assert host_facts(run, Engine(), gpus=False).gpus == ()
+
+
+def smi(indices: str, code: int = 0) -> Callable[[Any], Completed]:
+    return lambda argv: Completed(code, indices, "")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said", "found"),
+    [
+        (True, "", True),
+        (False, "", False),
+        ("2", "0\n1\n", "device=0,1"),
+        ("device=3,1", "1\n3\n", "device=3,1"),
+        ("device=GPU-a", "2\n", "device=2"),
+        ("device=MIG-a", "", "device=MIG-a"),
+    ],
+)
+def test_chosen_gpus_are_here_and_have_numbers(gpus: bool | str, said: str, found: bool | str) -> None:
+    assert there(gpus, smi(said)) == found
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said", "code"),
+    [("2", "0\n", 0), ("device=7", "No devices were found\n", 6), ("device=GPU-a", "No such\n", 0)],
+)
+def test_gpus_that_are_not_here_are_named(gpus: str, said: str, code: int) -> None:
+    with pytest.raises(NotReadyError, match="does not have the GPUs") as caught:
+        there(gpus, smi(said, code))
+    assert "nvidia-smi -L" in str(caught.value.remedy)

@@ -149,6 +149,14 @@ def visible(gpus: object, count: int = 64) -> str | None:
     return text.removeprefix("device=")
 
 
+def steering(gpus: object) -> dict[str, str]:
+    """The variables by which CUDA sees those GPUs, numbered as nvidia-smi does; none for all."""
+    given = visible(gpus)
+    if not given:
+        return {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+    return {"CUDA_VISIBLE_DEVICES": given, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
 def environment(image: Unpacked, spec: Spec, driver: Driver, host: Mapping[str, str]) -> dict[str, str]:
     """The environment inside: the image's, the spec's, and what steers NCCL on this host.
 
@@ -161,10 +169,7 @@ def environment(image: Unpacked, spec: Spec, driver: Driver, host: Mapping[str, 
         own = [part for part in env.get("LD_LIBRARY_PATH", "").split(":") if part]
         env["LD_LIBRARY_PATH"] = ":".join([*own, f"{DRIVER}/lib64", f"{DRIVER}/lib"])
         env["PATH"] = f"{env['PATH']}:{DRIVER}/bin"
-    given = visible(spec.gpus)
-    if given is not None and "CUDA_VISIBLE_DEVICES" not in spec.env:
-        env["CUDA_VISIBLE_DEVICES"] = given
-    return env
+    return env if "CUDA_VISIBLE_DEVICES" in spec.env else env | steering(spec.gpus)
 
 
 def script(image: Unpacked, spec: Spec, driver: Driver, env: Mapping[str, str], *, root: bool) -> str:
@@ -340,10 +345,8 @@ def main(argv: Sequence[str]) -> int:
         binds=tuple(Bind(Path(source), target) for source, _, target in binds),
         env=dict(one.split("=", 1) for one in given.env),
         shm_size=given.shm_size,
-        gpus=given.gpus != "none",
+        gpus=given.gpus != "none" and given.gpus,
     )
-    if (chosen := visible(given.gpus)) is not None and spec.gpus:
-        spec = Spec(**{**spec.__dict__, "env": {**spec.env, "CUDA_VISIBLE_DEVICES": chosen}})
     with Rootfs(read_unpacked(given.rootfs, given.config)).container(spec) as running:
         for out, err in running.output():
             sys.stdout.buffer.write(out)

@@ -61,7 +61,7 @@ def in_rootfs(
     """
     engine = Engine(kernel=platform.release(), server_version=ROOTFS)
     wanted, _ = choose_gpus(asked.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
-    gpus, start = verify.given(wanted), Rootfs(image, keep=os.environ).container
+    gpus, start = verify.there(verify.given(wanted), smi), Rootfs(image, keep=os.environ).container
     return verify.verify_image(
         image.digest,
         declared,

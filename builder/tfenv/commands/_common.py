@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tfenv.console import Console
-from tfenv.errors import NotReadyError, TfenvError
+from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.progress import clean
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ def cells_arguments(function: _F) -> _F:
 
 
 def gpus_option(function: _F) -> _F:
-    """``--gpus``: what the image gets of the host's while it is verified."""
+    """``--gpus``: what runs gets of the host's GPUs. The command is given what ``gpus_of`` says."""
 
     def read(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
         chosen = gpus_of(value)
         if chosen is None:
-            raise click.BadParameter(f"{value!r} is none of auto, all, none, a number from 1 on, or a list.")
+            raise click.BadParameter(
+                f"{value!r} is none of auto, all, none, a number from 1 on, or a list without repeats "
+                "(0,1; device=0 for one; or what nvidia-smi -L calls them)."
+            )
         return chosen
 
     return click.option(
@@ -66,16 +69,34 @@ def gpus_option(function: _F) -> _F:
 def gpus_of(text: str) -> str | None:
     """``auto``, ``all``, ``none``, a number of GPUs, or ``device=`` and those that are named; None if wrong.
 
-    A list has indices, or UUIDs as nvidia-smi -L shows them. One number alone is how many.
+    A list has indices, or UUIDs as nvidia-smi -L shows them; also in the quotes that docker wants around
+    one. One number alone is how many.
     """
+    text = text.strip().strip("\"'")
     if text in ("auto", "all", "none"):
         return text
     if re.fullmatch("[1-9][0-9]{0,3}", text):
         return text
     listed = text.removeprefix("device=")
-    several = listed != text or "," in listed or not listed.isdigit()
-    one = r"([0-9]{1,4}|(GPU|MIG)-[0-9A-Za-z/-]+)"
-    return f"device={listed}" if several and re.fullmatch(f"{one}(,{one})*", listed) else None
+    names = [name.strip() for name in listed.split(",")]
+    told = all(re.fullmatch(r"0|[1-9][0-9]{0,3}|(GPU|MIG)-[0-9A-Za-z/-]+", name) for name in names)
+    # CUDA sees no GPU at all where one is named twice.
+    if not told or len({*names}) < len(names) or (listed == text and listed.isdigit()):
+        return None
+    return f"device={','.join(names)}"
+
+
+def not_with_lines(lines: object, gpus: str, expect_gpus: int | None = None) -> None:
+    """What was printed elsewhere has had its GPUs.
+
+    Raises:
+        UsageError: ``--lines`` is given, and GPUs are asked for.
+    """
+    if lines and (gpus != "auto" or expect_gpus is not None):
+        raise UsageError(
+            "the lines are printed already",
+            remedy="give --gpus and --expect-gpus to what prints them, where it runs",
+        )
 
 
 def emit(data: object, *, as_json: bool, text: str = "") -> None:

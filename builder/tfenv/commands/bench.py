@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tfenv.commands._common import emit, json_option
-from tfenv.load.options import place_of, place_options
+from tfenv.commands._places import place_of, place_options
 
 
 @click.command("bench")
@@ -34,7 +34,7 @@ def command(
     allow_cpu: bool,
     as_json: bool,
 ) -> int:
-    """Measure training on one and on all GPUs, and say what to switch on.
+    """Measure training on one and on several GPUs, and say what to switch on.
 
     ResNet-50 and a transformer in every precision, with XLA and without, and with each way to sum gradients.
     A configuration that hangs is ended and said to hang. Exits 3 when there is no GPU.

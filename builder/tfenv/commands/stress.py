@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tfenv.commands._common import emit, json_option
-from tfenv.load.options import place_of, place_options
+from tfenv.commands._places import place_of, place_options
 
 
 @click.command("stress")
@@ -38,7 +38,7 @@ def command(
     allow_cpu: bool,
     as_json: bool,
 ) -> int:
-    """Load all GPUs with matrix products, compare each result, and watch heat, clocks and errors.
+    """Load the GPUs with matrix products, compare each result, and watch heat, clocks and errors.
 
     Exits 0 when all was right, 1 when a product was wrong or a GPU reported an error, 3 when there is
     no GPU or it could not be watched.

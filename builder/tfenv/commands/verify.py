@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option
+from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option, not_with_lines
 from tfenv.model import Cell
 
 
@@ -87,10 +87,7 @@ def command(
         raise UsageError("one folder, or one file, holds one image", remedy="name one image")
     if kit and (len(foreign) > 1 or len(cells) > 1 or every):
         raise UsageError("a kit is of one image", remedy="name one")
-    if lines and expect_gpus is not None:
-        raise UsageError(
-            "the lines are printed already", remedy="give --expect-gpus to the suite, where it runs"
-        )
+    not_with_lines(lines, gpus, expect_gpus)
     if reports:
         reports.mkdir(parents=True, exist_ok=True)  # before minutes of checks whose verdict it is to hold
     (wanted,) = (one for one in SUITES if one == suite)
@@ -106,7 +103,7 @@ def command(
     def packed(name: str, declared: Mapping[str, object], option: str = "") -> int:
         assert kit is not None
         write_kit(kit, declared)
-        commands = kit_commands(f"{option}{name}", wanted)
+        commands = kit_commands(f"{option}{name}", wanted, gpus=gpus, expect_gpus=expect_gpus)
         emit({"cell": name, "kit": str(kit), "commands": commands}, as_json=as_json, text="\n".join(commands))
         return 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfenv.container import Spec
 from tfenv.errors import UsageError
-from tfenv.rootfs_run import RunningProcess, visible
+from tfenv.rootfs_run import RunningProcess, steering
 
 BARE = "no container"  # in the place of the engine's version
 
@@ -45,9 +45,7 @@ class Bare:
             UsageError: there is no such Python.
         """
         env = {name: value for name, value in self.env.items() if not name.startswith("PYTHON")}
-        given = visible(spec.gpus)
-        if given is not None:
-            env["CUDA_VISIBLE_DEVICES"] = given
+        env |= steering(spec.gpus)
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from tfenv.errors import IntegrityError
 
+from .given import of_given
 from .model import Bench, Compared, Gpu, Progress, Row, Sample, Stress, Xid
 
 _T = TypeVar("_T")
@@ -133,6 +134,7 @@ def stress_of(events: Iterable[Event], *, noted: str = "", tail: str = "") -> St
 
 def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
     start, end, worker = _start(events, "stress"), _first(events, "end"), _first(events, "worker")
+    events = of_given(events, start)
     after = {int(event["gpu"]): event["errors"] for event in events if event["event"] == "errors"}
     gpus = []
     for event in events:

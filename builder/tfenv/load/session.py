@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tfenv import build, images, pipeline
 from tfenv.container import Ended, Spec
-from tfenv.engine import run_command
 from tfenv.errors import TfenvError
 from tfenv.files import LINES_MOST, read_text
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
-from tfenv.verify_elsewhere import image_digest
+from tfenv.verify import given, there
+from tfenv.verify_elsewhere import image_digest, smi
 from tfenv.workspace import Workspace
 
 from .bare import BARE, Bare
@@ -75,17 +75,18 @@ def run_in(
         limit: seconds.
 
     Raises:
-        NoGpuHereError: this host has no GPU. UsageError: there is no such image here.
+        NoGpuHereError: this host has no GPU. NotReadyError: it has not those that are asked for.
+        UsageError: there is no such image here.
     """
     if place.lines is not None:
         return _from_file(workspace, cell, place.lines, place)
-    wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
+    wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
     if wanted is None and not place.allow_cpu:
         raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
     options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
     if place.rootfs is not None:
         image = read_unpacked(place.rootfs)
-        spec = Spec(image="", gpus=wanted is not None)
+        spec = Spec(image="", gpus=there(given(wanted), smi))
         start = Rootfs(image).container
         return Ran(
             collected=run_load(start, spec, pack(), options, limit=limit, on_event=on_event),
@@ -93,7 +94,7 @@ def run_in(
             docker="rootfs",
         )
     if place.python is not None:
-        spec = Spec(image="", gpus=wanted is not None)
+        spec = Spec(image="", gpus=there(given(wanted), smi))
         start = Bare(place.python).container
         done = run_load(start, spec, pack(), options, limit=limit, on_event=on_event)
         return Ran(collected=done, digest=image_digest(workspace, cell, place.digest), docker=BARE)
@@ -103,7 +104,7 @@ def run_in(
     found = images.find(workspace.image_names(cell), host.env, cell=cell.name)
     pipeline.lock_of(workspace, cell, found, host)  # it is an image of this cell
     with connect(host.env) as containers:
-        spec = Spec(image=found.id, gpus=wanted is not None)
+        spec = Spec(image=found.id, gpus=given(wanted))
         done = run_load(containers.container, spec, pack(), options, limit=limit, on_event=on_event)
     return Ran(collected=done, digest=found.id, docker=engine.server_version or "")
 

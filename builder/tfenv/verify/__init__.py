@@ -6,7 +6,7 @@ verified, and a new check changes no digest. Here is only the host's side of it.
 
 from .declaration import CUDA_FOLDERS, FOREIGN, declared_for
 from .engine import expecting, on_engine
-from .host import given, host_facts
+from .host import given, host_facts, there
 from .image import verify_image
 from .judging import NO_GPU, STATUS, judge
 from .kit import kit_commands, write_kit
@@ -51,6 +51,7 @@ __all__ = [
     "plan_of",
     "suite_hash",
     "take",
+    "there",
     "verify_image",
     "write_kit",
 ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfenv.engine import Engine, Run
+from tfenv.errors import NotReadyError
 from tfenv.report import Host
 
 
@@ -53,6 +54,29 @@ def chosen(gpus: bool | str) -> list[str]:
     text = str(gpus)
     names = ",".join(map(str, range(int(text)))) if text.isdigit() else text.removeprefix("device=")
     return ["-i", names]
+
+
+def there(gpus: bool | str, run: Run) -> bool | str:
+    """The same GPUs by their numbers, where they are chosen; proved to be here.
+
+    Args:
+        gpus: as of ``container.Spec``. MIG devices stay as they are: nvidia-smi does not tell of one.
+
+    Raises:
+        NotReadyError: this host lacks one of them.
+    """
+    option = chosen(gpus) if gpus else []
+    if not option or "MIG-" in option[-1]:
+        return gpus
+    done = run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader", *option])
+    found = done.stdout.split()
+    wanted = option[-1].split(",")
+    if done.returncode or len(found) != len(wanted) or not all(map(str.isdigit, found)):
+        raise NotReadyError(
+            f"this host does not have the GPUs {option[-1]}", remedy="see which there are: nvidia-smi -L"
+        )
+    # In the order that was asked for, where they were named by number.
+    return "device=" + ",".join(wanted if set(wanted) == set(found) else found)
 
 
 def _read(path: str) -> str:

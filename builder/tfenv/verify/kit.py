@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .engine import expecting
 from .running import FOLDER
 from .suite import Suite, pack
 from .workers import PORTS, WORKERS
@@ -23,15 +24,17 @@ def write_kit(folder: Path, declared: Mapping[str, Any]) -> None:
     (folder / "declared.json").write_text(json.dumps(declared, indent=2, sort_keys=True) + "\n")
 
 
-def kit_commands(name: str, suite: Suite) -> list[str]:
+def kit_commands(name: str, suite: Suite, *, gpus: str = "auto", expect_gpus: int | None = None) -> list[str]:
     """What to type beside the folder ``kit``, on a host where the image is unpacked in ``rootfs``.
 
     Args:
         name: of the cell, as ``tfenv verify`` takes it, or its option for another image.
+        gpus: as of ``--gpus``, what the image gets there. expect_gpus: how many it shall see.
     """
-    run = ("python3", "-m", "tfenv.rootfs_run", "--rootfs", "rootfs", "--bind", f"kit:{FOLDER}", "--")
-    what = ("--declared", f"{FOLDER}/declared.json", "--suite", suite)
-    start = (*run, "python", "-B", f"{FOLDER}/verify.pyz", *what)
+    run = ("python3", "-m", "tfenv.rootfs_run", "--rootfs", "rootfs", "--bind", f"kit:{FOLDER}")
+    given = () if gpus in ("auto", "all") else ("--gpus", gpus)
+    what = ("--declared", f"{FOLDER}/declared.json", "--suite", suite, *expecting(expect_gpus))
+    start = (*run, *given, "--", "python", "-B", f"{FOLDER}/verify.pyz", *what)
     judge = f"tfenv verify {name} --lines {LINES}"
     if suite != "workers":
         return [f"{shlex.join(start)} > {LINES}", judge]

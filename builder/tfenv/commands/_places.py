@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from tfenv.commands._common import gpus_option, not_with_lines
 from tfenv.errors import UsageError
-
-from .session import Place
+from tfenv.load.session import Place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -31,13 +31,7 @@ def place_options(function: _F) -> _F:
         ),
         click.option("--python", type=_FILE, help="Run without a container, under this Python, to compare."),
         click.option("--rootfs", type=_FOLDER, help="Run in an unpacked image, where there is no Docker."),
-        click.option(
-            "--gpus",
-            type=click.Choice(["auto", "all", "none"]),
-            default="auto",
-            show_default=True,
-            help="Give the image the host's GPUs.",
-        ),
+        gpus_option,
     ):
         function = decorate(function)
     return function
@@ -55,8 +49,9 @@ def place_of(
     """The options as one.
 
     Raises:
-        UsageError: ``--bare`` without ``--lines``.
+        UsageError: ``--bare`` without ``--lines``, or GPUs for lines that are printed already.
     """
+    not_with_lines(lines, gpus)
     if bare and lines is None:
         raise UsageError("--bare says how --lines were printed", remedy="name the file with --lines")
     return Place(
