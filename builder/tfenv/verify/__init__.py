@@ -52,6 +52,7 @@ __all__ = [
     "suite_hash",
     "take",
     "there",
+    "told_host",
     "verify_image",
     "write_kit",
 ]
