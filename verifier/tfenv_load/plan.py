@@ -110,10 +110,11 @@ def limit_for(config: Config, rows: Sequence[Mapping[str, Any]], most: float) ->
     ]
     if not took or config.gpus < 2:
         return most
-    alike = [row["seconds"] for row in took if row["gpus"] == config.gpus]
+    every: list[float] = [row["seconds"] for row in took]
+    alike: list[float] = [row["seconds"] for row in took if row["gpus"] == config.gpus]
     if alike:
         return max(40.0, 1.5 * max(alike))  # what took longer than ``most`` has shown that it may
-    return min(most, max(40.0, 2.0 * max(row["seconds"] for row in took)))
+    return min(most, max(40.0, 2.0 * max(every)))
 
 
 def hung_before(config: Config, rows: Iterable[Mapping[str, Any]]) -> str:
