@@ -32,7 +32,17 @@ def test_a_file_that_does_not_end(option: str, tmp_path: Path, capsys: pytest.Ca
     file = tmp_path / "file"
     file.write_bytes(b"a" * ((1 << 20) + 1))
     assert run(["explain", option, str(file)]) == 2
-    assert "characters" in capsys.readouterr().err
+    assert "more than 1048576 bytes" in capsys.readouterr().err
+
+
+def test_a_file_of_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_bytes(b"tensorflow==2.15.1 \\\r\n  --hash=sha256:aa\r\nnumpy==2.0\r\n")
+    assert run(["explain", "--requirements", str(file)]) == 1
+    assert "wants numpy<2" in capsys.readouterr().out
+    file.write_text("tensorflow==2.15.1\n", encoding="utf-16")  # of PowerShell's >
+    assert run(["explain", "--requirements", str(file)]) == 2
+    assert "is no text" in capsys.readouterr().err
 
 
 def test_a_candidate_of_a_minor_release_is_not_its_last_patch(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,3 +86,9 @@ def test_what_does_not_end_or_cannot_be_read_is_refused(tmp_path: Path, name: st
     (tmp_path / "utf16").write_text("ab", encoding="utf-16")
     with pytest.raises(UsageError):
         read_text(tmp_path / name, 5)
+
+
+def test_the_end_of_lines_is_the_same_from_windows(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"one\r\ntwo\rtwo\n")
+    assert read_text(file, 100) == "one\ntwo\rtwo\n"

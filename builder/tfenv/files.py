@@ -20,6 +20,8 @@ LINES_MOST = 256 << 20  # bytes of what a program printed in a day, with a look 
 def read_text(path: Path, most: int) -> str:
     """The text of a file that the user named, which may be a pipe; what is no UTF-8 is replaced.
 
+    A carriage return before a line feed, as of Windows, is left out.
+
     Args:
         most: bytes, as devices and pipes need not end.
 
@@ -38,7 +40,7 @@ def read_text(path: Path, most: int) -> str:
         ) from error
     if len(data) > most:
         raise UsageError(f"{path} has more than {most} bytes", remedy="is it the right file?")
-    return data.decode("utf-8", "replace")
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def sha256_of(stream: IO[bytes]) -> str:

@@ -28,7 +28,7 @@ _VERSIONS = {
 }
 _NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 _RELEASE = re.compile(_NUMBERS.pattern + r"((a|b|rc)[0-9]{1,9})?(\.(post|dev)[0-9]{1,9})*")
-_MOST = 1 << 20  # characters of a file: a list of hundreds of packages with their hashes has fewer
+_MOST = 1 << 20  # bytes of a file: a list of hundreds of packages with their hashes has fewer
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -126,9 +126,11 @@ def command(
 
 def _content(requirements: Path | None, dockerfile: Path | None, cells: Path | None) -> tuple[str, str]:
     """What sort the file is that was named, and its text; empty if none was."""
+    from tfenv.files import read_text
+
     for sort, path in (("requirements", requirements), ("dockerfile", dockerfile), ("cells", cells)):
         if path:
-            return sort, _read(path)
+            return sort, read_text(path, _MOST)
     return "", ""
 
 
@@ -264,14 +266,6 @@ def _code(told: Answer, *, strict: bool) -> int:
     if told.verdict.outcome == "refused" or (strict and lint):
         return EXIT_FAILED
     return EXIT_UNVERIFIED if told.verdict.outcome == "unknown" else EXIT_OK
-
-
-def _read(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        text = file.read(_MOST + 1)
-    if len(text) > _MOST:
-        raise _usage(f"{path} has more than {_MOST} characters", "name a file that people write")
-    return text
 
 
 def _usage(message: str, remedy: str) -> Exception:
