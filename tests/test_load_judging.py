@@ -117,6 +117,52 @@ def test_one_gpu_is_enough_for_a_pass():
     assert check(one, "across_gpus").reason == "one GPU"
 
 
+def unverified(run: Stress, reason: str) -> None:
+    judged = judge(run)
+    assert judged.verdict == "unverified" and reason in judged.reason
+
+
+def test_every_gpu_is_compared_in_every_precision_or_it_is_no_pass():
+    three = replace(
+        GOOD,
+        devices=("H", "H", "H"),
+        gpus=(gpu(0), gpu(1), gpu(2)),
+        progress=GOOD.progress + progress(2, *[400.0] * 9),
+        samples=GOOD.samples + tuple(replace(s, gpu=2) for s in GOOD.samples if s.gpu),
+        compared=(compared(0), compared(1), compared(2)),
+    )
+    assert judge(three).verdict == "pass"
+    unverified(replace(three, compared=(compared(0), compared(1))), "not compared: GPU 2 in float32")
+    unverified(replace(GOOD, compared=(compared(0),)), "across_gpus was not run")
+    half = replace(compared(0), precision="float16")
+    unverified(replace(GOOD, compared=(*GOOD.compared, half)), "not compared: GPU 1 in float16")
+    unverified(replace(GOOD, compared=()), "nothing was compared")
+
+
+def test_every_gpu_is_looked_at_under_load_or_it_is_no_pass():
+    first = tuple(s for s in GOOD.samples if not s.gpu)
+    unverified(replace(GOOD, samples=first), "GPU 1 was not looked at under load")
+    early = tuple(replace(s, t=s.t - 60) for s in GOOD.samples)
+    unverified(replace(GOOD, samples=early), "GPU 0, 1 was not looked at under load")
+    unverified(replace(GOOD, gpus=(gpu(0),)), "GPU 1 was not looked at under load")
+
+
+def test_a_run_that_was_shorter_than_it_says_fails():
+    assert "it ran for 9 s and was to run for 60 s" in only(replace(GOOD, seconds=9), "products", "error")
+    unverified(replace(GOOD, devices=(), progress=(), compared=()), "nobody says on which GPUs")
+
+
+def test_what_no_comparison_gives_is_wrong():
+    for wrong in (replace(compared(1), to_cpu=-1.0), replace(compared(1), to_cpu=0.5, tolerance=1.0)):
+        assert judge(replace(GOOD, compared=(compared(0), wrong))).verdict == "fail"
+    far = replace(compared(1), to_first_gpu=0.5, tolerance=1.0)
+    assert judge(replace(GOOD, compared=(compared(0), far))).verdict == "fail"
+
+
+def test_a_speed_of_nothing_is_no_division_by_it():
+    assert judge(replace(GOOD, progress=progress(0, *[0.0] * 9) + progress(1, *[0.0] * 9))).verdict == "pass"
+
+
 def test_no_gpu_is_unverified_and_never_a_pass():
     judged = judge(Stress(minutes=1, started=0, seconds=1, facts={}, why="no GPU"))
     assert (judged.verdict, judged.reason) == ("unverified", "no GPU")

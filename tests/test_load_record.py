@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -111,14 +111,70 @@ def test_a_product_that_is_no_number_is_a_finding():
         {"xla": 1},
         {"devices": 3},
         {"low": float("nan")},
+        {"low": 3.0},
+        {"high": 2.0},
+        {"low": 0, "high": 0},
+        {"low": -1.0},
+        {"throughput": -2.5, "low": -3.0, "high": -2.0},
+        {"throughput": float("inf"), "high": float("inf")},
+        {"gpus": 2},
     ],
 )
 def test_a_row_that_was_not_measured_is_refused(wrong):
     good = {"event": "row", "model": "m", "precision": "tf32", "xla": False, "gpus": 1, "reduction": ""}
-    good |= {"batch": 1, "status": "ok", "throughput": 2.5, "devices": [{"name": "H"}]}
+    good |= {"batch": 1, "status": "ok", "throughput": 2.5, "low": 2.5, "high": 3, "devices": [{"name": "H"}]}
     assert bench_of([good]).rows[0].throughput == 2.5
     with pytest.raises(IntegrityError, match="not as expected"):
         bench_of([{**good, **wrong}])
+
+
+START = {"event": "start", "kind": "bench", "started": 1, "told": {}}
+END = {"event": "end", "why": "", "seconds": 3}
+
+
+def test_a_bench_without_a_row_has_measured_nothing():
+    assert bench_of([START, END]).why == "no configuration ran"
+    failed = {"event": "row", "model": "m", "precision": "tf32", "xla": False, "gpus": 1, "reduction": ""}
+    failed |= {"batch": 1, "status": "failed", "why": "x"}
+    assert bench_of([START, failed, END]).why == "no configuration ran"
+
+
+@pytest.mark.parametrize("told", [[["a", 1], [1, 2]], "x", 5])
+def test_what_it_was_told_is_an_object(told):
+    with pytest.raises(IntegrityError, match="not as expected"):
+        bench_of([{**START, "told": told}, END])
+
+
+def test_lines_of_two_runs_are_those_of_none():
+    one = events_of(STRESS_LINES)
+    for two in (one + one, one[:-1] + one, [*one, one[3]], [one[0], *one], [*one, one[-1]]):
+        with pytest.raises(IntegrityError, match="more than one run"):
+            stress_of(two)
+    with pytest.raises(IntegrityError, match="more than one run"):
+        bench_of([START, END, START, END])
+
+
+@pytest.mark.parametrize("key", ["gpu", "products", "wrong", "differing", "tflops"])
+def test_what_was_counted_is_not_negative(key):
+    events = events_of(STRESS_LINES)
+    next(one for one in events if one["event"] == "progress")[key] = -1
+    with pytest.raises(IntegrityError, match="is negative"):
+        stress_of(events)
+
+
+def test_a_tolerance_is_a_number():
+    events = events_of(STRESS_LINES)
+    for wrong in (float("inf"), float("nan"), 10**30):
+        next(one for one in events if one["event"] == "compared")["tolerance"] = wrong
+        with pytest.raises(IntegrityError, match="not as expected"):
+            stress_of(events)
+
+
+def test_how_it_ended_counts_although_it_said_its_end():
+    events = events_of(STRESS_LINES)
+    assert stress_of(events, noted="it ended with exit status 139").why == "it ended with exit status 139"
+    events[-1]["why"] = "said"
+    assert stress_of(events, noted="noted").why == "said"
 
 
 def test_the_rows_of_a_bench_are_read():
@@ -134,6 +190,8 @@ def test_the_rows_of_a_bench_are_read():
             "batch": 4,
             "status": "ok",
             "throughput": 9.5,
+            "low": 9.4,
+            "high": 9.6,
             "unit": "images/s",
             "tensorflow": "2.15.1",
             "devices": [{"name": "H"}, {"name": "H"}],
@@ -198,6 +256,28 @@ def test_a_damaged_bench_says_which(tmp_path):
         path.write_text(text)
         with pytest.raises(IntegrityError, match=r"bench\.json is not a usable bench"):
             read_bench(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"devices": [{}]},
+        {"devices": 5},
+        {"rows": [{**asdict(row("tf32", 1.0)), "throughput": 0}]},
+        {"rows": [{**asdict(row("tf32", 1.0)), "low": "nan"}]},
+        {"rows": [{**asdict(row("tf32", 1.0)), "seconds": 10**400}]},
+        {"unknown": 1},
+    ],
+)
+def test_a_damaged_bench_is_told_and_hides_no_other(tmp_path, change):
+    run, said = bench(*H200), []
+    folder = write(tmp_path / "a" / "reports", run, RECORD, bench_files(run, RECORD, []))
+    data = json.loads((folder / "bench.json").read_text())
+    other = tmp_path / "b" / "reports" / "bench-x" / "bench.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(json.dumps({**data, "run": {**data["run"], **change}}))
+    assert [name for name, _, _ in recorded_benches(tmp_path, said.append)] == ["2.15.1-cell"]
+    assert len(said) == 1 and str(other) in said[0]
 
 
 def test_the_folder_depends_on_program_wish_and_host():

@@ -84,6 +84,28 @@ def test_an_end_without_a_word_is_noted():
     assert run_load(start([], killed), SPEC, b"", [], limit=5).noted == "the kernel ended it: out of memory"
 
 
+def test_an_end_that_is_no_good_end_is_noted():
+    crashed = run_load(start([], said(END, status=139)), SPEC, b"", [], limit=5)
+    assert crashed.noted == "it ended with exit status 139, and does not say why"
+    told = run_load(start([], said({"event": "end", "why": "no GPU"}, status=3)), SPEC, b"", [], limit=5)
+    assert told.noted == ""
+
+
+def test_what_cannot_be_shown_ends_no_run():
+    def show(event: dict[str, Any]) -> None:
+        print(f"{event['throughput']:.0f}")
+
+    rows = [{"event": "row"}, {"event": "row", "throughput": "x"}, {"event": "row", "throughput": [1]}]
+    done = run_load(start([], said(*rows, END)), SPEC, b"", [], limit=5, on_event=show)
+    assert (len(done.events), done.noted) == (4, "")
+
+
+def test_what_is_said_without_end_is_not_kept_without_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(running, "LINES_MOST", 1000)
+    done = run_load(start([], said(*[{"event": "x"}] * 500, END)), SPEC, b"", [], limit=5)
+    assert len(done.events) < 100 and done.noted == "it said more than 1000 bytes"
+
+
 def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(running, "_GRACE", 0.05)
 

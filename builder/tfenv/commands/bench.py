@@ -75,7 +75,7 @@ def command(
         raise NoGpuHereError(
             "not run: TensorFlow's image sees no GPU", remedy=f"type: tfenv verify {chosen.name}"
         )
-    recorded = recorded_benches(workspace.images)
+    recorded = recorded_benches(workspace.images, host.console.warn)
     others = [(name, other) for name, docker, other in recorded if name != chosen.name and docker != BARE]
     beside = next((one for name, docker, one in recorded if (name, docker) == (chosen.name, BARE)), None)
     record = Record(cell=chosen.name, digest=ran.digest, docker=ran.docker)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tfenv.errors import IntegrityError
+from tfenv.eventlines import event_of, lines_in
 
 from .given import of_given
 from .model import Bench, Compared, Gpu, Progress, Row, Sample, Stress, Xid
@@ -20,21 +20,19 @@ Event = Mapping[str, Any]
 
 _MOST = 1 << 64  # also of bits of a register
 _LATEST = 1e14  # Unix milliseconds
+_PRODUCTS = ("to_cpu", "to_first_gpu")
 BROKEN_OFF = "it was broken off"  # no ``end`` came
+NOTHING_RAN = "no configuration ran"
 
 
-def event_of(line: str) -> dict[str, Any] | None:
+def event_in(line: str) -> dict[str, Any] | None:
     """The event in a line, None if it holds none: other programs may print on stdout too."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+    return event_of(line, infinite=True)  # a product that is no number is a finding
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
     """All events of what the program printed."""
-    return [event for line in text.splitlines() if (event := event_of(line))]
+    return [event for line in lines_in(text) if (event := event_in(line))]
 
 
 @contextmanager
@@ -59,7 +57,7 @@ def made(kind: type[_T], event: Event) -> _T:
     known = {name: value for name, value in event.items() if name in hints}
     for name, value in known.items():
         # A product that is no number is a finding; a temperature that is none is nonsense.
-        counts = _countable(value) or (kind is Compared and isinstance(value, float))
+        counts = _countable(value) or (kind is Compared and name in _PRODUCTS and isinstance(value, float))
         if not (counts and _fits(hints[name], value)):
             raise TypeError(f"{name} is {str(value)[:60]!r}")
     return kind(**known)
@@ -106,13 +104,16 @@ def _first(events: Iterable[Event], name: str) -> Event:
 
 def _ended(events: list[Event], noted: str) -> str:
     end = _first(events, "end")
-    return str(end.get("why", "")) if end else noted or BROKEN_OFF
+    return (str(end.get("why", "")) or noted) if end else noted or BROKEN_OFF
 
 
 def _start(events: list[Event], kind: str) -> Event:
     start = _first(events, "start")
     if start and start.get("kind") != kind:
         raise IntegrityError(f"these are lines of {start.get('kind')}", remedy=f"give those of {kind}")
+    names = [event["event"] for event in events]
+    if names.count("start") > 1 or "end" in names[:-1]:
+        raise IntegrityError("these are lines of more than one run", remedy="give those of one run")
     return start
 
 
@@ -144,6 +145,10 @@ def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
             gpus.append(
                 made(Gpu, {**about, "index": index, "before": event["errors"], "after": after.get(index, {})})
             )
+    progress = _all(Progress, events, "progress")
+    for one in progress:
+        if min(one.gpu, one.products, one.wrong, one.differing, one.tflops) < 0:
+            raise ValueError(f"progress of GPU {one.gpu} is negative")
     return Stress(
         minutes=_number(start, "minutes"),
         started=int(_number(start, "started", _LATEST)),
@@ -155,7 +160,7 @@ def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
         devices=tuple(str(device["name"]) for device in worker.get("devices", ())),
         gpus=tuple(gpus),
         samples=_all(Sample, events, "sample"),
-        progress=_all(Progress, events, "progress"),
+        progress=progress,
         compared=_all(Compared, events, "compared"),
         xids=_all(Xid, events, "xid"),
         xid_sources=tuple(_first(events, "sampled").get("xid_sources", ())),
@@ -180,17 +185,29 @@ def _bench_of(events: list[Event], noted: str) -> Bench:
     start, end = _start(events, "bench"), _first(events, "end")
     measured = [event for event in events if event["event"] == "row" and event.get("devices")]
     rows = _all(Row, events, "row")
-    if strange := [row for row in rows if row.gpus < 1 or (row.status == "ok" and row.throughput <= 0)]:
-        raise ValueError(f"{strange[0].words} was measured at {strange[0].throughput:g}")
+    require_measured(rows)
+    if few := [e for e in measured if e["status"] == "ok" and len(e["devices"]) < e["gpus"]]:
+        raise ValueError(f"{few[0]['gpus']} GPUs were measured on {len(few[0]['devices'])}")
+    told = start.get("told", {})
+    if not isinstance(told, Mapping):
+        raise TypeError(f"told is {told!r:.60}")
     widest: list[Event] = max((list(event["devices"]) for event in measured), key=len, default=[])
     return Bench(
         started=int(_number(start, "started", _LATEST)),
         seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
-        told=dict(start.get("told", {})),
+        told=told,
         rows=rows,
         driver=str(start.get("driver", "")),
         tensorflow=str(measured[0].get("tensorflow", "")) if measured else "",
         devices=tuple(str(device["name"]) for device in widest),
-        why=_ended(events, noted),
+        why=_ended(events, noted) or ("" if any(row.status == "ok" for row in rows) else NOTHING_RAN),
     )
+
+
+def require_measured(rows: Iterable[Row]) -> None:
+    """Raises ValueError: a row's figures cannot have been measured; advice would divide by them."""
+    for row in rows:
+        ran = row.status == "ok"
+        if row.gpus < 1 or (ran and not 0 < row.low <= row.throughput <= row.high):
+            raise ValueError(f"{row.words} was measured at {row.low:g} to {row.throughput:g} to {row.high:g}")

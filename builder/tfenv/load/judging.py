@@ -22,6 +22,7 @@ _BRAKE = 0x80
 _POWER_CAP = 0x4
 _HARDWARE = 0x8
 _FELL = 0.9  # of its own speed, or of its neighbour's, is still called steady
+_LOOSEST = 0.05  # a tolerance of more would let a wrong product pass
 #: By check the reasons for which it may be not run and the whole pass all the same.
 ACCEPTED = {"across_gpus": (ONE_GPU,), "memory_errors": (UNTOLD,), "xid": (UNTOLD,)}
 
@@ -72,6 +73,11 @@ def _products(run: Stress) -> Check:
     found = []
     if run.why:
         found.append(_error(run.why, "the last that it printed is the evidence", run.tail))
+    elif not run.devices:
+        return Check(name="products", status="not-run", reason="nobody says on which GPUs")
+    elif run.seconds < run.minutes * 60:
+        message = f"it ran for {run.seconds:.0f} s and was to run for {run.minutes * 60:.0f} s"
+        found.append(_error(message, "run it again"))
     for gpu, why in sorted(run.broke.items()):
         found.append(_error(f"GPU {gpu}: its products broke off: {why}", _FAULTY))
     counts = dict.fromkeys(range(len(run.devices)), 0)
@@ -97,8 +103,8 @@ def _products(run: Stress) -> Check:
 
 def _reference(run: Stress) -> Check:
     """The first products agree with the CPU's in float64."""
-    if not run.compared:
-        return Check(name="reference", status="not-run", reason="nothing was compared")
+    if reason := _uncompared(run, range(len(run.devices))):
+        return Check(name="reference", status="not-run", reason=reason)
     found = [
         _error(
             f"GPU {one.gpu}: the product in {one.precision} is off by {one.to_cpu:.2g} of its largest "
@@ -106,21 +112,32 @@ def _reference(run: Stress) -> Check:
             _FAULTY,
         )
         for one in run.compared
-        if not one.to_cpu <= one.tolerance  # also NaN
+        if not 0 <= one.to_cpu <= min(one.tolerance, _LOOSEST)  # also NaN
     ]
     largest = max((one.to_cpu for one in run.compared if math.isfinite(one.to_cpu)), default=math.nan)
     return _check("reference", found, largest=largest)
 
 
+def _uncompared(run: Stress, gpus: range) -> str:
+    """Why not all of these GPUs were compared, in every precision; empty if they were."""
+    if not run.compared or not gpus:
+        return "nothing was compared"
+    done = {(one.gpu, one.precision) for one in run.compared}
+    precisions = {one.precision for one in run.compared} | {one.precision for one in run.progress}
+    left = [f"GPU {gpu} in {name}" for gpu in gpus for name in sorted(precisions) if (gpu, name) not in done]
+    return f"not compared: {', '.join(left)}" if left else ""
+
+
 def _across(run: Stress) -> Check:
     """The first products agree across the GPUs."""
     others = [one for one in run.compared if one.gpu]
-    if not others:
-        reason = ONE_GPU if len(run.devices) == 1 else "nothing was compared"
+    if not others and len(run.devices) == 1:
+        return Check(name="across_gpus", status="not-run", reason=ONE_GPU)
+    if reason := _uncompared(run, range(1, len(run.devices))):
         return Check(name="across_gpus", status="not-run", reason=reason)
     found = []
     for one in others:
-        if not one.to_first_gpu <= one.tolerance:
+        if not 0 <= one.to_first_gpu <= min(one.tolerance, _LOOSEST):
             found.append(
                 _error(
                     f"GPU {one.gpu} and GPU 0 differ by {one.to_first_gpu:.2g} in {one.precision} "
@@ -148,9 +165,12 @@ def _cooling(run: Stress) -> Check:
         return Check(name="cooling", status="not-run", reason=run.unsampled or "no sample was taken")
     found: list[Finding] = []
     facts: dict[str, object] = {}
+    known = {gpu.index: gpu for gpu in run.gpus}
+    if left := [str(gpu) for gpu in range(len(run.devices)) if not (gpu in known and _loaded(run, gpu))]:
+        reason = f"GPU {', '.join(left)} was not looked at under load"
+        return Check(name="cooling", status="not-run", reason=reason)
     for gpu in run.gpus:
-        samples = _loaded(run, gpu.index)
-        if samples:
+        if samples := _loaded(run, gpu.index):
             found += _slowed(gpu, samples)
             facts[f"gpu{gpu.index}"] = _extremes(samples)
     return _check("cooling", found, **facts)
@@ -214,8 +234,9 @@ def _steady(run: Stress) -> Check:
                 continue
             usual.setdefault(precision, {})[gpu] = round(median(speeds), 1)
             part = len(speeds) // 4
-            if part and (fell := median(speeds[-part:]) / median(speeds[:part])) < _FELL:
-                message = f"GPU {gpu} ended at {fell:.0%} of its first speed in {precision}"
+            first, last = (median(speeds[:part]), median(speeds[-part:])) if part else (0.0, 0.0)
+            if last < _FELL * first:
+                message = f"GPU {gpu} ended at {last / first:.0%} of its first speed in {precision}"
                 found.append(_warning(message, "see cooling, and what else runs on this GPU: nvidia-smi"))
         speeds_of = usual.get(precision, {})
         if len(set(run.devices)) == 1 and len(speeds_of) > 1:

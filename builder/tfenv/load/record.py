@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from tfenv.report import Host
 
 from .advice import Advice
 from .charts import speedup_chart, stress_chart
-from .collect import made
+from .collect import made, require_measured
 from .judging import judge
 from .model import Bench, Row, Stress
 from .tables import bench_page, stress_page
@@ -119,12 +119,23 @@ def read_bench(path: Path) -> tuple[str, str, Bench]:
         data = json.loads(path.read_text(encoding="utf-8"))
         run = data["run"]
         rows = tuple(made(Row, _numbers(row)) for row in run["rows"])
+        require_measured(rows)
+        if not all(isinstance(one, str) for one in (data["cell"], data["host"]["docker"], *run["devices"])):
+            raise TypeError("a text is none")
         return (
-            str(data["cell"]),
-            str(data["host"]["docker"]),
+            data["cell"],
+            data["host"]["docker"],
             Bench(**{**run, "rows": rows, "devices": tuple(run["devices"])}),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise IntegrityError(
             f"{path} is not a usable bench: {error!r}", remedy="delete it and run `tfenv bench`"
         ) from None
@@ -135,13 +146,21 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(value) if value in ("nan", "inf", "-inf") else value for name, value in row.items()}
 
 
-def recorded_benches(images: Path) -> list[tuple[str, str, Bench]]:
+def recorded_benches(
+    images: Path, warn: Callable[[str], None] = lambda _said: None
+) -> list[tuple[str, str, Bench]]:
     """Every recorded bench of the cells in ``images``, each as of ``read_bench``.
 
-    Raises:
-        IntegrityError: one is damaged.
+    Args:
+        warn: is told of one that is damaged: a run of an hour is not lost for it.
     """
-    return [read_bench(path) for path in sorted(images.glob("*/reports/bench-*/bench.json"))]
+    found = []
+    for path in sorted(images.glob("*/reports/bench-*/bench.json")):
+        try:
+            found.append(read_bench(path))
+        except IntegrityError as error:
+            warn(f"{error.message}; it is left out of the advice")
+    return found
 
 
 def _about(kind: Kind, run: Stress | Bench, record: Record) -> dict[str, Any]:

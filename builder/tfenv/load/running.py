@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tfenv.container import Bind, Ended, ProgramMissingError, Spec
+from tfenv.eventlines import Lines
+from tfenv.files import LINES_MOST
 from tfenv.verify import Start
 
-from .collect import event_of
+from .collect import event_in
 from .pack import NAME
 
 FOLDER = "/tfenv"  # where it is mounted
 _GRACE = 30  # seconds that it has to end by itself
 _STDERR_KEPT = 64 * 1024  # bytes
-_LINE_MAX = 16 * 1024 * 1024  # bytes
 _PYTHONS = ("python", "python3")
 
 Event = dict[str, Any]
@@ -80,13 +82,15 @@ def run_load(
 
 def _attempt(start: Start, spec: Spec, limit: float, on_event: Callable[[Event], None]) -> Collected:
     events: list[Event] = []
-    pending, stderr = b"", b""
+    lines, stderr, left = Lines(), b"", LINES_MOST
     late = threading.Event()
 
     def take(line: bytes) -> None:
-        if event := event_of(line.decode("utf-8", "replace")):
+        nonlocal left
+        if (event := event_in(line.decode("utf-8", "replace"))) and (left := left - len(line)) >= 0:
             events.append(event)
-            on_event(event)
+            with contextlib.suppress(KeyError, TypeError, ValueError):  # what it shows may not be there
+                on_event(event)
 
     with start(spec) as running:
 
@@ -100,19 +104,22 @@ def _attempt(start: Start, spec: Spec, limit: float, on_event: Callable[[Event],
         try:
             for out, err in running.output():
                 stderr = (stderr + err)[-_STDERR_KEPT:]
-                *lines, pending = (pending + out).split(b"\n")
-                pending = pending[-_LINE_MAX:]
-                for line in lines:
+                for line in lines.feed(out):
                     take(line)
-            take(pending)
+            take(lines.rest())
             ended = running.wait()
         finally:
             watch.cancel()
+    end = next((event for event in events if event["event"] == "end"), None)
     noted = ""
     if late.is_set():
         noted = f"it had not ended after {limit:.0f} s"
     elif ended.out_of_memory:
         noted = "the kernel ended it: out of memory"
-    elif not any(event["event"] == "end" for event in events):
+    elif left < 0:
+        noted = f"it said more than {LINES_MOST} bytes"
+    elif end is None:
         noted = f"it ended with exit status {ended.status} before its end"
+    elif ended.status and not end.get("why"):
+        noted = f"it ended with exit status {ended.status}, and does not say why"
     return Collected(events=tuple(events), ended=ended, stderr=stderr.decode("utf-8", "replace"), noted=noted)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfenv.container import Ended, Output, ProgramMissingError, Spec
+from tfenv.eventlines import Lines
 from tfenv.report import Check
 
 from .protocol import Outcome, take
@@ -16,7 +17,6 @@ from .protocol import Outcome, take
 FOLDER = "/tfenv"  # where the suite is mounted
 _GRACE = 30  # seconds that the limit inside the container has to act before the host kills it
 _STDERR_KEPT = 64 * 1024  # bytes
-_LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line of stdout is no event
 
 # How to start the suite: with a time limit inside the container where the image has `timeout`.
 # 127 is what `timeout` says when the image has no such Python.
@@ -102,7 +102,7 @@ def run_first(
 
 
 def _attempt(start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]) -> Said:
-    outcome, pending, stderr = Outcome(), b"", b""
+    outcome, lines, stderr = Outcome(), Lines(), b""
     with start(spec) as running:
         # `timeout` in the container may be missing, or the container may be stuck in the kernel.
         watch = threading.Timer(limit + _GRACE, running.kill)
@@ -111,13 +111,10 @@ def _attempt(start: Start, spec: Spec, limit: int, on_check: Callable[[Check], N
         try:
             for out, err in running.output():
                 stderr = (stderr + err)[-_STDERR_KEPT:]
-                *lines, pending = (pending + out).split(b"\n")
-                pending = pending[-_LINE_MAX:]
-                for line in lines:
+                for line in lines.feed(out):
                     if check := take(outcome, line.decode("utf-8", "replace")):
                         on_check(check)
-            if pending:
-                take(outcome, pending.decode("utf-8", "replace"))
+            take(outcome, lines.rest().decode("utf-8", "replace"))
             ended = running.wait()
         finally:
             watch.cancel()
