@@ -142,6 +142,7 @@ def test_the_same_code_elsewhere_is_the_same_version(package: Path) -> None:
         "matrix.py",
         "refusals.py",
         "compat/serving.py",
+        "model/matrix.py",
         "facts.py",
         "facts/tensorflow.json",
         "facts/drivers.json",

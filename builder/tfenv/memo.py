@@ -95,8 +95,8 @@ def code_version(package: Path = Path(__file__).parent, search: tuple[str, ...] 
         package: tfenv's folder; search: folders of installed distributions (sys.path).
     """
     parts = [sys.version.encode()]
-    # Of the packages in it only compat has a say in what a matrix, a lock or a rendered file is.
-    for what in ("*.py", "compat/*.py", "facts/*.json"):
+    # Of the packages in it only these have a say in what a matrix, a lock or a rendered file is.
+    for what in ("*.py", "compat/*.py", "model/*.py", "facts/*.json"):
         for path in sorted(package.glob(what)):
             parts += [path.name.encode(), path.read_bytes()]
     for folder in sys.path if search is None else search:
