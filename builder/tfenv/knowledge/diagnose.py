@@ -10,8 +10,8 @@ from itertools import islice, product
 from .derived import derive
 from .layers import LAYERS
 from .library import Library, Look
+from .lines import Line, Text
 from .pattern import Pattern
-from .reading import Line, Text
 from .rule import Rule
 from .sentences import fill
 
@@ -149,10 +149,8 @@ class Search:
         return known
 
     def _lines(self, pattern: Pattern) -> Iterator[tuple[Line, dict[str, str]]]:
-        if not self._text.words.issuperset(pattern.words):
-            return
         for line in self._text.holding(pattern.anchors):
-            values = pattern.match(line.text)
+            values = pattern.match(line.text, line.low)
             if values is not None:
                 yield line, values
 

@@ -18,6 +18,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from .literal import Literal, from_head
+
 #: What a hole can take. Each is one bounded run without alternatives that overlap.
 TYPES = {
     "version": r"[0-9]{1,9}(?:[.][0-9]{1,9}){0,4}",
@@ -38,7 +40,6 @@ _GREEDY = ("word", "path", "any", "nodevice")
 _SEPARATORS = " '\"`,;:()[]<>"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]{1,400})\}| ?\.\.\. ?")
-_WORD = re.compile(r"[a-z][a-z_]{2,}")
 _LONG = 4  # letters that need no help of a choice
 _SHORTEST = 2  # letters of the text that every pattern has to hold
 
@@ -54,32 +55,35 @@ class Pattern:
     Args:
         text: as it was written; parts: the regular expressions between its gaps.
         names: of its holes; anchors: texts in lower case, of which every line that matches holds one.
+        heads: texts in lower case that the parts begin with, empty where one begins with a hole.
+        literal: the same without regular expressions, for lines of ASCII; None where it has holes.
     """
 
     text: str
     parts: tuple[str, ...]
     names: frozenset[str]
     anchors: tuple[str, ...]
+    heads: tuple[str, ...]
+    literal: Literal | None = None
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(part, re.IGNORECASE) for part in self.parts)
 
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Whole words of the only anchor: a text without any one of them has no line that matches."""
-        if len(self.anchors) > 1:
-            return ()
-        inner = self.anchors[0]
-        found = [m for m in _WORD.finditer(inner) if m.start() > 0 and m.end() < len(inner)]
-        return tuple(m.group() for m in found if not _glued(inner, m.start(), m.end()))
+    def match(self, line: str, low: str = "") -> dict[str, str] | None:
+        """The values of the holes where the line, or part of it, fits; else None.
 
-    def match(self, line: str) -> dict[str, str] | None:
-        """The values of the holes where the line, or part of it, fits; else None."""
+        Args:
+            low: the line in lower case, where that is known.
+        """
+        plain = line.isascii()  # else lower case may have another length
+        low = (low or line.lower()) if plain else ""
+        if self.literal and plain:
+            return {} if self.literal.fits(low) else None
         values: dict[str, str] = {}
         at = 0
-        for part in self._compiled:
-            found = part.search(line, at)
+        for part, head in zip(self._compiled, self.heads, strict=True):
+            found = from_head(part, line, at, low, head) if plain and head else part.search(line, at)
             if found is None:
                 return None
             values.update({name: value for name, value in found.groupdict().items() if value is not None})
@@ -99,6 +103,7 @@ def parse(text: str) -> Pattern:
     parts: list[str] = []
     names: set[str] = set()
     literals: list[str] = []
+    heads: list[str] = []
     choices: list[tuple[str, ...]] = []
     expression, greedy, between, at = "", "", "", 0
 
@@ -108,6 +113,11 @@ def parse(text: str) -> Pattern:
             between += piece
             expression += re.escape(piece).replace(r"\ ", " ")
 
+    def ended() -> None:
+        literals.append(between)
+        if len(heads) == len(parts):
+            heads.append(between)
+
     for found in _HOLE.finditer(body):
         literal(body[at : found.start()])
         at = found.end()
@@ -115,13 +125,13 @@ def parse(text: str) -> Pattern:
         if token in ("{{", "}}"):
             literal(token[0])
         elif token.strip() == "...":
-            literals.append(between)
+            ended()
             parts.append(expression)
             expression, greedy, between = "", "", ""
         else:
             if greedy and (not between or (greedy != "any" and between[0] not in _SEPARATORS)):
                 raise PatternError(f"{text!r}: two holes need a separator between them, such as a space")
-            literals.append(between)
+            ended()
             name, kind, source, alternatives = _hole(found.group(1), text)
             if alternatives:
                 choices.append(alternatives)
@@ -135,7 +145,7 @@ def parse(text: str) -> Pattern:
             expression += f"(?P<{name}>{source})" if name else f"(?:{source})"
             between = ""
     literal(body[at:])
-    literals.append(between)
+    ended()
     parts.append(expression)
     rest = _HOLE.sub("", body)
     if "{" in rest or "}" in rest:
@@ -144,12 +154,22 @@ def parse(text: str) -> Pattern:
         raise PatternError(f"{text!r}: a gap at an end, or two together, says nothing")
     if parts[-1].endswith("}?)"):  # nothing follows that would end it
         parts[-1] = parts[-1][:-2] + ")"
-    parts[0] = ("^" if start else "(?<![A-Za-z0-9])" if _starts_word(body) else "") + parts[0]
-    parts[-1] += r"\s*$" if end else "(?![0-9])" if body[-1:].isdigit() else ""
+    word, number = not start and _starts_word(body), not end and body[-1:].isdigit()
+    parts[0] = ("^" if start else "(?<![A-Za-z0-9])" if word else "") + parts[0]
+    parts[-1] += r"\s*$" if end else "(?![0-9])" if number else ""
     anchors = _anchors(literals, choices)
     if not anchors:
         raise PatternError(f"{text!r}: no text of {_SHORTEST} letters to find it by")
-    return Pattern(text=text, parts=tuple(parts), names=frozenset(names), anchors=anchors)
+    plain = all(map(str.isascii, literals))
+    low = tuple(head.lower() if plain else "" for head in heads)
+    return Pattern(
+        text=text,
+        parts=tuple(parts),
+        names=frozenset(names),
+        anchors=anchors,
+        heads=low,
+        literal=Literal(low, start, word, end, number) if plain and len(literals) == len(parts) else None,
+    )
 
 
 def _anchors(literals: list[str], choices: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -184,8 +204,3 @@ def _starts_word(body: str) -> bool:
         return body[:1].isalnum()
     choices = _hole(body[1 : body.index("}")], body)[3]
     return all(choice[:1].isalnum() for choice in choices)
-
-
-def _glued(text: str, start: int, end: int) -> bool:
-    around = text[start - 1] + text[end]
-    return any(char.isalnum() or char == "_" for char in around)

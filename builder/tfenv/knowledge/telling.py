@@ -11,7 +11,7 @@ from typing import Any
 
 from .diagnose import Cause, Diagnosis, Fit
 from .layers import LAYERS
-from .reading import Line
+from .lines import Line
 
 _WIDE = 240  # characters of a quoted line
 _CAUSES = 4
