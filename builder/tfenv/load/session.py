@@ -21,6 +21,7 @@ from .bare import BARE, Bare
 from .collect import events_of
 from .pack import pack
 from .running import Collected, Event, run_load
+from .whose import require_of
 
 
 class NoGpuHereError(TfenvError):
@@ -76,8 +77,22 @@ def run_in(
 
     Raises:
         NoGpuHereError: this host has no GPU. NotReadyError: it has not those that are asked for.
-        UsageError: there is no such image here.
+        UsageError: there is no such image here. IntegrityError: what ran was not the cell's TensorFlow.
     """
+    ran = _ran(workspace, cell, host, place, arguments, limit, on_event)
+    require_of(cell, ran.collected.events)
+    return ran
+
+
+def _ran(
+    workspace: Workspace,
+    cell: Cell,
+    host: build.Host,
+    place: Place,
+    arguments: Sequence[str],
+    limit: float,
+    on_event: Callable[[Event], None],
+) -> Ran:
     if place.lines is not None:
         return _from_file(workspace, cell, place.lines, place)
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
