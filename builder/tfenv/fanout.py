@@ -33,7 +33,7 @@ SHARED = {
     "builder/tfenv/context.py": "hands every build its inputs",
     "builder/tfenv/rootfs.py": "hands every build its inputs",
     "builder/tfenv/oci.py": "reads every image's digest",
-    "builder/tfenv/pipeline.py": "makes and verifies every image",
+    "builder/tfenv/pipeline/": "makes and verifies every image",
 }
 #: What is written after a build, and so is no reason for another one.
 _OUTPUTS = re.compile(r"images/[^/]+/reports/")
