@@ -161,10 +161,11 @@ def test_unverified_for_another_reason_says_the_reason(folder: Path) -> None:
     assert "nccl was not run: one GPU" in found.sentences[0]
 
 
-def test_a_pass_that_names_no_gpu_is_not_verified(folder: Path) -> None:
+def test_a_pass_that_names_no_gpu_is_refused(folder: Path) -> None:
     record(folder)
     reported(folder, host=Host())
-    assert page.standing(folder).kind == "checked"
+    with pytest.raises(IntegrityError, match="nothing passes without a GPU"):
+        page.standing(folder)
 
 
 def test_one_host_that_fails_outweighs_those_that_pass(folder: Path) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -58,6 +60,15 @@ REPORT = Report(
         ),
         Check(name="gpu_visible", status="not-run", reason="no GPU"),
     ),
+)
+
+
+PASS = replace(
+    REPORT,
+    verdict="pass",
+    reason="",
+    host=replace(HOST, gpus=("H200",), driver="580.1"),
+    checks=(Check(name="import", status="pass"), Check(name="other", status="pass")),
 )
 
 
@@ -187,24 +198,111 @@ def test_an_unusable_report_is_refused_and_not_reused(tmp_path):
 
 
 def test_a_pass_that_its_checks_do_not_give_is_none():
-    good = replace(REPORT, verdict="pass", reason="", checks=(Check(name="import", status="pass"),))
+    good = replace(PASS, checks=PASS.checks[:1])
     assert from_ctrf(to_ctrf(good)) == good
-    for checks in (REPORT.checks, (), REPORT.checks[3:]):  # one failed, none, none that was run
+    one_gpu = Check(name="multi", status="not-run", reason="one GPU")
+    assert from_ctrf(to_ctrf(replace(good, checks=(*good.checks, one_gpu)))).verdict == "pass"
+    unsaid = replace(one_gpu, reason="")
+    for checks in (
+        REPORT.checks,  # one failed
+        (),
+        REPORT.checks[3:],  # none that was run
+        (*good.checks, *REPORT.checks[3:]),  # one not for want of a GPU
+        (*good.checks, unsaid),
+        good.checks * 2,
+    ):
         with pytest.raises(ValueError, match="do not give its verdict"):
             from_ctrf(to_ctrf(replace(good, checks=checks)))
+    with pytest.raises(ValueError, match="nothing passes without a GPU"):
+        from_ctrf(to_ctrf(replace(good, host=HOST)))
 
 
-def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
-    def broken(report):
-        raise RuntimeError
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda results: results["summary"].update(start=-1),
+        lambda results: results["summary"].update(start=10**18),
+        lambda results: results["summary"].update(start="5"),
+        lambda results: results["extra"].update(seconds=float("nan")),
+        lambda results: results["extra"].update(seconds=float("inf")),
+        lambda results: results["extra"].update(facts=[]),
+        lambda results: results["environment"].update(appName=5),
+        lambda results: results["environment"]["extra"].update(standIn=5),
+        lambda results: results["tests"][0].update(name=5),
+        lambda results: results["tests"][0]["extra"].update(seconds=-1),
+        lambda results: results["tests"][0]["extra"].update(facts=5),
+        lambda results: results["tests"][1]["extra"]["findings"][0].update(message=5),
+        lambda results: results["tests"][1]["extra"]["findings"][0].update(severity="fatal"),
+    ],
+)
+def test_a_value_that_no_report_has_is_refused(tmp_path, change):
+    path = write(REPORT, tmp_path) / reports.CTRF
+    data = json.loads(path.read_text())
+    change(data["results"])
+    path.write_text(json.dumps(data))
+    with pytest.raises(IntegrityError, match="not a usable report"):
+        read(path.parent)
+
+
+@pytest.mark.parametrize(("started", "year"), [(-(10**15), 1970), (0, 1970), (10**18, 9999)])
+def test_a_clock_may_be_wrong(started, year):
+    wrong = replace(REPORT, started=started)
+    assert f"- date: {year}-" in to_markdown(wrong) and f'timestamp="{year}-' in to_junit(wrong)
+
+
+def test_a_write_that_fails_leaves_the_former_report_whole(tmp_path, monkeypatch):
+    folder = write(REPORT, tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    synced = []
 
     def full(fd):
-        raise OSError(28, "No space left on device")
+        synced.append(fd)
+        if len(synced) == 3:
+            raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write(REPORT, tmp_path)
-    assert list((tmp_path / REPORT.key).iterdir()) == []
+    for _ in range(2):
+        synced.clear()
+        with pytest.raises(OSError, match="No space"):
+            write(replace(REPORT, started=9), tmp_path)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_who_is_killed_while_writing_leaves_the_new_verdict_or_the_whole_former_one(tmp_path, monkeypatch):
+    write(PASS, tmp_path)
+    failed = replace(PASS, verdict="fail", checks=(replace(PASS.checks[0], status="fail"),))
+    moved, replace_file = [], Path.replace
+
+    def killed(self, target):
+        moved.append(target.name)
+        replace_file(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write(failed, tmp_path)
+    assert moved == [reports.CTRF] and read(tmp_path / PASS.key).verdict == "fail"
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    folder = write(REPORT, tmp_path)
+    (folder / ".report.md.k3x").write_text("half")
+    (folder / "notes.md").write_text("mine")
+    write(REPORT, tmp_path)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"notes.md", "report.md", "report.junit.xml", "report.ctrf.json"}
+
+
+def test_of_two_that_write_at_once_one_is_last_in_all_forms(tmp_path):
+    def made(number):
+        return replace(REPORT, reason=f"n{number}", facts={"n": "x" * 100_000})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: write(made(number), tmp_path), range(40)))
+    reason = read(tmp_path / REPORT.key).reason
+    for name in (reports.MARKDOWN, reports.JUNIT):
+        assert f"unverified: {reason}" in (tmp_path / REPORT.key / name).read_text()
+    assert len(list((tmp_path / REPORT.key).iterdir())) == 3
 
 
 def test_hosts_differ_by_what_matters():

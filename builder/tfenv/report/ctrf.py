@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from tfenv import __version__
 
-from .model import EXIT_CODES, Check, Finding, Host, Report, Status, Verdict, summary
+from .model import EXIT_CODES, LATEST, Check, Finding, Host, Report, Severity, Status, Verdict, summary
 
 _TO_CTRF: dict[Status, str] = {"pass": "passed", "fail": "failed", "not-run": "skipped"}
 _FROM_CTRF: dict[str, Status] = {ctrf: status for status, ctrf in _TO_CTRF.items()}
@@ -86,37 +86,77 @@ def from_ctrf(data: Mapping[str, Any]) -> Report:
     told, extra = results["environment"]["extra"], results["extra"]
     host = {f.name: told["host"][f.name] for f in fields(Host)}
     gpus = host.pop("gpus")
-    texts = [told["digest"], told["suite"], told["suiteHash"], extra["reason"], *gpus, *host.values()]
-    if isinstance(gpus, str) or not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text is none")
+    image = results["environment"]["appName"]
+    texts = [image, told["digest"], told["suite"], told["suiteHash"], extra["reason"], *host.values()]
+    if not isinstance(gpus, (list, tuple)):
+        raise TypeError("the GPUs are no list")
+    _require_texts(*texts, *gpus, told.get("standIn", ""))
     if extra["verdict"] not in EXIT_CODES:
         raise ValueError(f"unknown verdict {extra['verdict']!r}")
     checks = tuple(_check_from_ctrf(test) for test in results["tests"])
-    states = {check.status for check in checks}
-    if extra["verdict"] == "pass" and ("fail" in states or "pass" not in states):
-        raise ValueError("its checks do not give its verdict")
+    if extra["verdict"] == "pass":
+        _require_passed(checks, gpus)
     return Report(
-        image=results["environment"]["appName"],
+        image=image,
         digest=told["digest"],
         suite=told["suite"],
         suite_hash=told["suiteHash"],
         verdict=cast(Verdict, extra["verdict"]),
         host=Host(**host, gpus=tuple(gpus)),
         checks=checks,
-        started=int(results["summary"]["start"]),
-        seconds=float(extra["seconds"]),
+        started=int(_number(results["summary"]["start"], LATEST)),
+        seconds=_number(extra["seconds"]),
         reason=extra["reason"],
-        facts=extra["facts"],
-        stand_in=str(told.get("standIn", "")),
+        facts=_object(extra["facts"]),
+        stand_in=told.get("standIn", ""),
     )
+
+
+def _require_passed(checks: Sequence[Check], gpus: Sequence[str]) -> None:
+    """What every pass has, whatever the suite.
+
+    Raises:
+        ValueError: this is none, whoever wrote it.
+    """
+    states = {check.status for check in checks}
+    names = {check.name for check in checks}
+    no_gpu = any(check.status == "not-run" and check.reason in ("", "no GPU") for check in checks)
+    if "fail" in states or "pass" not in states or len(names) < len(checks) or no_gpu:
+        raise ValueError("its checks do not give its verdict")
+    if not gpus:
+        raise ValueError("nothing passes without a GPU")
 
 
 def _check_from_ctrf(test: Mapping[str, Any]) -> Check:
+    extra = test["extra"]
+    _require_texts(test["name"], extra["reason"])
+    findings = tuple(Finding(**finding) for finding in extra["findings"])
+    for finding in findings:
+        _require_texts(finding.message, finding.evidence, finding.remedy)
+        if finding.severity not in get_args(Severity):
+            raise ValueError(f"unknown severity {finding.severity!r}")
     return Check(
         name=test["name"],
         status=_FROM_CTRF[test["status"]],
-        seconds=float(test["extra"]["seconds"]),
-        findings=tuple(Finding(**finding) for finding in test["extra"]["findings"]),
-        facts=test["extra"]["facts"],
-        reason=test["extra"]["reason"],
+        seconds=_number(extra["seconds"]),
+        findings=findings,
+        facts=_object(extra["facts"]),
+        reason=extra["reason"],
     )
+
+
+def _require_texts(*values: object) -> None:
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("a text is none")
+
+
+def _number(value: object, most: float = 1e9) -> float:
+    if type(value) not in (int, float) or not 0 <= cast(float, value) <= most:  # also nan
+        raise ValueError(f"no number: {value!r:.40}")
+    return float(cast(float, value))
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("facts are no object")
+    return value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from .model import Report
+from .model import LATEST, Report
 
 
 def time_of(report: Report) -> datetime:
-    """When the verification began, in UTC."""
-    return datetime.fromtimestamp(report.started / 1000, timezone.utc)
+    """When the verification began, in UTC; the nearest moment that has a date."""
+    return datetime.fromtimestamp(min(max(report.started, 0), LATEST) / 1000, timezone.utc)
 
 
 def about(report: Report) -> list[tuple[str, str]]:

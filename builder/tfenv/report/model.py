@@ -14,6 +14,9 @@ Status = Literal["pass", "fail", "not-run"]
 Verdict = Literal["pass", "fail", "unverified"]
 Severity = Literal["error", "warning", "info"]
 
+#: The last moment that has a date, in Unix milliseconds.
+LATEST = 253_402_300_799_000
+
 EXIT_CODES: dict[str, int] = {"pass": EXIT_OK, "fail": EXIT_FAILED, "unverified": EXIT_UNVERIFIED}
 
 

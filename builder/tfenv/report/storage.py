@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tfenv.errors import IntegrityError
@@ -22,24 +25,57 @@ MARKDOWN = "report.md"
 WRITERS: dict[str, Callable[[Report], str]] = {
     MARKDOWN: to_markdown,
     JUNIT: to_junit,
-    # Last: it is what `read` looks for.
-    CTRF: lambda report: json.dumps(to_ctrf(report), indent=2, sort_keys=True) + "\n",
+    CTRF: lambda report: json.dumps(to_ctrf(report), indent=2, sort_keys=True, allow_nan=False) + "\n",
 }
 
 
 def write(report: Report, parent: Path) -> Path:
     """Write all forms to ``parent/<key>/`` and return that folder.
 
-    Each file appears whole or not at all. A former report of the same key is replaced.
+    A former report of the same key is replaced: by all forms, or where one cannot be written by none. Who is
+    killed in between leaves the new verdict, never the former one, and never two at once make a mixture.
     """
     folder = parent / report.key
     folder.mkdir(parents=True, exist_ok=True)
-    for name, form in WRITERS.items():
-        _write(folder / name, form(report))
+    texts = {name: form(report) for name, form in WRITERS.items()}
+    with _held(folder) as alone:
+        if alone:
+            _forget_unfinished(folder)
+        aside: dict[str, Path] = {}
+        try:
+            for name, text in texts.items():
+                aside[name] = _aside(folder / name, text)
+            for name in (CTRF, *(name for name in aside if name != CTRF)):
+                aside[name].replace(folder / name)
+        finally:
+            for temporary in aside.values():
+                temporary.unlink(missing_ok=True)
     return folder
 
 
-def _write(path: Path, text: str) -> None:
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """One at a time writes there; False on a network file system without locks: each file is still whole."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    held = False
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            held = True
+        yield held
+    finally:
+        os.close(handle)
+
+
+def _forget_unfinished(folder: Path) -> None:
+    """Remove what somebody left who was killed while writing."""
+    for name in WRITERS:
+        for path in folder.glob(f".{name}.*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _aside(path: Path, text: str) -> Path:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
@@ -48,10 +84,10 @@ def _write(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(0o644)
-        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return temporary
 
 
 def read(folder: Path) -> Report:
