@@ -234,6 +234,32 @@ def test_nothing_but_a_pass_on_a_gpu_holds_again(tmp_path: Path, changes: dict[s
     assert former(tmp_path) is None and former(tmp_path, gpus=()) is None
 
 
+def test_after_a_failure_no_older_pass_holds(tmp_path: Path) -> None:
+    report.write(PASS, tmp_path / "committed")
+    folders = [tmp_path / "committed", tmp_path / "mine"]
+    of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
+    assert former_pass(folders, **of)
+    other = replace(PASS.host, kernel="2")
+    failed = replace(PASS, verdict="fail", checks=(Check(name="a", status="fail"),), host=other)
+    report.write(replace(failed, started=2), tmp_path / "mine")
+    assert former_pass(folders, **of) is None
+    report.write(replace(failed, started=1), tmp_path / "mine")
+    assert former_pass(folders, **of) is None, "of the same moment"
+    report.write(replace(failed, started=2, host=replace(other, gpus=("H",))), tmp_path / "mine")
+    report.write(replace(failed, started=0), tmp_path / "mine")
+    assert former_pass(folders, **of), "an older one, and one on another GPU"
+    unsaid = replace(PASS, verdict="unverified", checks=(), host=other, started=9)
+    report.write(unsaid, tmp_path / "mine")
+    assert former_pass(folders, **of)
+
+
+def test_a_pass_of_the_future_does_not_hold(tmp_path: Path) -> None:
+    report.write(replace(PASS, started=4_102_444_800_000), tmp_path)
+    of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
+    assert former_pass([tmp_path], **of, now=lambda: 1_800_000_000.0) is None
+    assert former_pass([tmp_path], **of, now=lambda: 4_102_444_799.0)
+
+
 def test_a_damaged_report_is_passed_over(tmp_path: Path) -> None:
     (report.write(PASS, tmp_path) / report.CTRF).write_text("{")
     assert former(tmp_path) is None

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
 from tfenv.workspace import Workspace
 
+_DAY = 24 * 3600
 ROOTFS = "rootfs"  # in the place of the engine's version
 
 
@@ -155,11 +157,17 @@ def _start(line: str) -> dict[str, Any]:
 
 
 def former_pass(
-    folders: Iterable[Path], digest: str, suite_hash: str, gpus: tuple[str, ...], driver: str
+    folders: Iterable[Path],
+    digest: str,
+    suite_hash: str,
+    gpus: tuple[str, ...],
+    driver: str,
+    now: Callable[[], float] = time.time,
 ) -> tuple[Report, Path] | None:
-    """The newest pass of the same image, suite, GPUs and driver, and its folder; None if there is none.
+    """The newest verdict of the same image, suite, GPUs and driver, if it is a pass, and its folder.
 
-    Only a pass holds again: what failed, or could not be run, may have been the host's doing.
+    Only a pass holds again: what failed, or could not be run, may have been the host's doing. After a
+    failure no older pass holds either. What is dated later than ``now`` (Unix seconds) tells of no order.
     """
     found = []
     prefix = f"{digest.removeprefix('sha256:')[:12]}-{suite_hash[:12]}-"
@@ -169,10 +177,12 @@ def former_pass(
                 made = report.read(folder)
             except IntegrityError:
                 continue
-            same = (made.digest, made.suite_hash) == (digest, suite_hash) and made.verdict == "pass"
+            same = (made.digest, made.suite_hash) == (digest, suite_hash) and made.verdict != "unverified"
             if same and made.host.gpus == gpus and made.host.driver == driver and gpus and not made.stand_in:
                 found.append((made, folder))
-    return max(found, key=lambda item: item[0].started, default=None)
+    latest = (now() + _DAY) * 1000
+    newest = max(found, key=lambda item: (item[0].started, item[0].verdict == "fail"), default=None)
+    return newest if newest and newest[0].verdict == "pass" and newest[0].started <= latest else None
 
 
 def former_of(
