@@ -47,12 +47,14 @@ def command(
     from tfenv.load.bare import BARE
     from tfenv.load.session import NoGpuHereError, run_in
     from tfenv.load.tables import bench_text
+    from tfenv.meant import meant
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
     workspace = here_or_checkout(host.console.note)
-    (chosen,) = workspace.cells((cell,))
+    named = meant(cell, workspace, host)
+    chosen = named.cell
     total = seconds or (150.0 if quick else 3600.0)
 
     def tell(event: dict[str, Any]) -> None:
@@ -63,7 +65,7 @@ def command(
 
     ran = run_in(
         workspace,
-        chosen,
+        named,
         host,
         place_of(gpus, rootfs, python, lines, digest, bare, allow_cpu),
         ["bench", "--models", models, "--seconds", str(total), *(["--quick"] if quick else [])],

@@ -52,7 +52,7 @@ def command(
     from tfenv import runline
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
-    from tfenv.history.moving import held_name
+    from tfenv.history.moving import held_name, held_words
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
@@ -62,7 +62,7 @@ def command(
     engine = probe(run_command, os.environ)
     images, docker = workspace.image_names(chosen), engine.client or "docker"
     if held := held_name(cell, workspace.matrix.repository, default_store(os.environ).root):
-        console.note(f"{held.name} is held back at {held.after[:19]} since {held.at[:10]}")
+        console.note(held_words(held))
         images = (held.name, *images)
     image = images[0]
     only_print = only_print or as_json

@@ -48,13 +48,15 @@ def command(
     from tfenv.load import Record, judge, stress_files, stress_of, write
     from tfenv.load.session import run_in
     from tfenv.load.tables import words
+    from tfenv.meant import meant
     from tfenv.report import EXIT_CODES, summary
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
     workspace = here_or_checkout(host.console.note)
-    (chosen,) = workspace.cells((cell,))
+    named = meant(cell, workspace, host)
+    chosen = named.cell
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "sample" and int(event["t"]) % 10 == 0:
@@ -63,7 +65,7 @@ def command(
 
     ran = run_in(
         workspace,
-        chosen,
+        named,
         host,
         place_of(gpus, rootfs, python, lines, digest, bare, allow_cpu),
         ["stress", "--minutes", str(minutes), "--size", str(size)],

@@ -71,10 +71,11 @@ def command(
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
-    from tfenv import images, pipeline, verify_elsewhere, verify_foreign
+    from tfenv import pipeline, verify_elsewhere, verify_foreign
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.errors import UsageError
+    from tfenv.meant import Meant, all_meant
     from tfenv.report import Report, failures, to_ctrf, write
     from tfenv.store import default_store
     from tfenv.verify import FOREIGN, SUITES, kit_commands, write_kit
@@ -127,9 +128,9 @@ def command(
         )
         return made, write(made, kept)
 
-    def in_engine(cell: Cell) -> tuple[Report, Path]:
-        image = images.find(workspace.image_names(cell), os.environ, cell=cell.name)
-        lock = pipeline.lock_of(workspace, cell, image, host)
+    def in_engine(named: Meant) -> tuple[Report, Path]:
+        cell, image = named.cell, named.image(os.environ)
+        lock = named.lock(workspace, image, host)
         if not again:
             folders = [kept, workspace.folder(cell) / "reports"]
             former = verify_elsewhere.former_of(cell, lock, image.id, folders, asked)
@@ -140,9 +141,12 @@ def command(
             cell, lock, image, host, suite=wanted, gpus=gpus, reports=reports, expect_gpus=expect_gpus
         )
 
-    def one(cell: Cell) -> int:
+    def one(named: Meant) -> int:
+        cell, committed = named.cell, bool(kit or rootfs or lines)
+        named.tell(host, committed=committed)
         if kit:
             return packed(cell.name, pipeline.declared(cell, workspace.lock(cell), ""))
-        return show(cell.name, *(elsewhere(cell) if rootfs or lines else in_engine(cell)))
+        return show(cell.name, *(elsewhere(cell) if committed else in_engine(named)))
 
-    return each(workspace.cells(cells, every=every), lambda c: c.name, one, host.console, as_json=as_json)
+    chosen = all_meant(cells, workspace, host, every=every)
+    return each(chosen, lambda named: named.cell.name, one, host.console, as_json=as_json)

@@ -34,8 +34,7 @@ class Moved:
     def sentences(self) -> tuple[str, ...]:
         """What to tell the user of names that were left alone."""
         return tuple(
-            f"{event.name} is held back at {event.after[:19]} since {event.at[:10]}, and was not moved: "
-            f"`tfenv rollback {event.name} --release` lets it go"
+            f"{held_words(event)}, and was not moved: `tfenv rollback {event.name} --release` lets it go"
             for event in self.held
         )
 
@@ -89,6 +88,11 @@ def event_of(name: str, image: Image, *, before: str, why: str, verdict: str, ki
         why=why,
         verdict=verdict,
     )
+
+
+def held_words(event: Event) -> str:
+    """That a name is held back, where and since when."""
+    return f"{event.name} is held back at {event.after[:19]} since {event.at[:10]}"
 
 
 def held_name(typed: str, repository: str, root: Path) -> Event | None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfenv import build, images, pipeline
+from tfenv import build
 from tfenv.container import Ended, Spec
 from tfenv.errors import TfenvError
 from tfenv.files import LINES_MOST, read_text
+from tfenv.meant import Meant
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
@@ -62,7 +63,7 @@ class Ran:
 
 def run_in(
     workspace: Workspace,
-    cell: Cell,
+    named: Meant,
     host: build.Host,
     place: Place,
     arguments: Sequence[str],
@@ -70,7 +71,7 @@ def run_in(
     limit: float,
     on_event: Callable[[Event], None],
 ) -> Ran:
-    """Run ``load.pyz ARGUMENTS`` for the cell.
+    """Run ``load.pyz ARGUMENTS`` for the cell, in the image that its name means here.
 
     Args:
         limit: seconds.
@@ -79,20 +80,22 @@ def run_in(
         NoGpuHereError: this host has no GPU. NotReadyError: it has not those that are asked for.
         UsageError: there is no such image here. IntegrityError: what ran was not the cell's TensorFlow.
     """
-    ran = _ran(workspace, cell, host, place, arguments, limit, on_event)
-    require_of(cell, ran.collected.events)
+    ran = _ran(workspace, named, host, place, arguments, limit, on_event)
+    require_of(named.cell, ran.collected.events)
     return ran
 
 
 def _ran(
     workspace: Workspace,
-    cell: Cell,
+    named: Meant,
     host: build.Host,
     place: Place,
     arguments: Sequence[str],
     limit: float,
     on_event: Callable[[Event], None],
 ) -> Ran:
+    cell = named.cell
+    named.tell(host, committed=bool(place.lines or place.rootfs or place.python))
     if place.lines is not None:
         return _from_file(workspace, cell, place.lines, place)
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
@@ -116,8 +119,8 @@ def _ran(
     from tfenv.container import connect
 
     engine = build.ready_engine(host.env)
-    found = images.find(workspace.image_names(cell), host.env, cell=cell.name)
-    pipeline.lock_of(workspace, cell, found, host)  # it is an image of this cell
+    found = named.image(host.env)
+    named.lock(workspace, found, host)  # it is an image of this cell
     with connect(host.env) as containers:
         spec = Spec(image=found.id, gpus=given(wanted))
         done = run_load(containers.container, spec, pack(), options, limit=limit, on_event=on_event)

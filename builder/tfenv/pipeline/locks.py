@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfenv.errors import UsageError
@@ -16,19 +15,23 @@ if TYPE_CHECKING:
     from tfenv.workspace import Workspace
 
 
-def _locks(host: Host) -> Path:
-    return host.store.root / "locks"
+_UNCOMMITTED = "locks"
+_FORMER = "history/locks"  # of images that names meant, and may be taken back to
 
 
 def keep_lock(inputs: Inputs, host: Host) -> None:
-    """Keep a lock that is committed nowhere, so that its image can be verified and built again."""
+    """Keep a lock, so that its image can be verified when it is committed nowhere, or no longer."""
+    folder = host.store.root / (_FORMER if inputs.locked else _UNCOMMITTED)
     from tfenv.files import write_all
 
-    write_all(_locks(host), {f"{inputs.lock_hash}.json": dump_lock(inputs.lock)})
+    write_all(folder, {f"{inputs.lock_hash}.json": dump_lock(inputs.lock)})
 
 
-def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host) -> Lock:
-    """The lock that an image's label names: the committed one, or one kept by `up`.
+def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host, *, former: bool = False) -> Lock:
+    """The lock that an image's label names: the committed one, or one that never was.
+
+    Args:
+        former: or one that was committed when the image was built.
 
     Raises:
         UsageError: it is neither.
@@ -38,9 +41,10 @@ def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host) -> Lock:
     lock = workspace.find_lock(cell)
     if lock is not None and lock_hash(lock) == image.lock:
         return lock
-    kept = _locks(host) / f"{image.lock}.json"
-    if image.cell == cell.name and image.lock and kept.is_file():
-        return load_lock(kept.read_text("utf-8"), where=str(kept))
+    for folder in (_UNCOMMITTED, *([_FORMER] if former else [])):
+        kept = host.store.root / folder / f"{image.lock}.json"
+        if image.cell == cell.name and image.lock and kept.is_file():
+            return load_lock(kept.read_text("utf-8"), where=str(kept))
     raise UsageError(
         f"{image.name} was not built from the lock in images/{cell.name}",
         remedy=f"type: tfenv build {cell.name}",

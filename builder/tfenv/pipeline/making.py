@@ -89,8 +89,7 @@ def make(
         host.console.warn(warning)
     if images.settle(built, host.env):
         host.console.note(f"{cell.name}: loaded into the engine")
-    if not inputs.locked:
-        keep_lock(inputs, host)
+    keep_lock(inputs, host)
     made = images.Image(inputs.building, built.digest.manifest, cell.name, inputs.lock_hash)
     return Made(built, made, likeness)
 
