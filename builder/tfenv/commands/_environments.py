@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tfenv.console import Console
     from tfenv.lock import Upgrade
     from tfenv.model import Environment
+    from tfenv.outdated import Subject
     from tfenv.team.model import TeamLock
     from tfenv.workspace import Workspace
 
@@ -84,3 +85,19 @@ def in_words(told: dict[str, Any]) -> str:
     for change in told["changes"]:
         text += f"\n  {change['name']} {change['from'] or 'new'} -> {change['to'] or 'gone'}"
     return text
+
+
+def subjects(workspace: Workspace, cell: Environment) -> list[Subject]:
+    """What ``outdated`` looks at: the row that an environment stands on, and what the environment adds."""
+    from dataclasses import replace
+
+    from tfenv.outdated import Subject
+    from tfenv.team import flow, joined
+    from tfenv.team.behind import behind_now
+
+    row, team = workspace.find_lock(cell.start), flow.team_lock(workspace, cell)
+    below = Subject(cell=cell.start, lock=row)
+    if row is None or team is None:
+        return [below, Subject(cell=cell, lock=None)]
+    own = replace(joined.layer(cell, row, team), wheels=team.wheels)
+    return [below, Subject(cell=cell, lock=own, row=row, behind=behind_now(workspace, cell, team))]

@@ -30,8 +30,11 @@ def command(cells: tuple[str, ...], every: bool, resolve: bool, as_json: bool) -
 
     \b
     urgent  the lock can no longer be built as it is: a wheel vanished, a base is gone
-    act     something should be changed: a wheel was withdrawn, a security update, a new patch release
+    act     something should be changed: a wheel was withdrawn, a security update, a new patch release,
+            the row of a team's environment has moved on
     info    good to know; what is pinned on purpose stays
+
+    A team's environment is told with the row that it stands on.
 
     Exit codes: 0 nothing to do, 1 something to do, 3 nothing found, but not everything could be asked.
     """
@@ -56,15 +59,23 @@ def command(cells: tuple[str, ...], every: bool, resolve: bool, as_json: bool) -
 def _subjects(
     workspace: Workspace, names: tuple[str, ...], every: bool, console: Console, *, as_json: bool
 ) -> tuple[list[Subject], bool]:
-    """The cells with their locks, and whether a lock could not be read."""
+    """The cells with their locks, environments with their rows, and whether a lock could not be read."""
+    from tfenv.commands import _environments
     from tfenv.commands._common import tell
     from tfenv.errors import TfenvError
+    from tfenv.model import Environment
     from tfenv.outdated import Subject
 
-    found, damaged = [], False
+    found: list[Subject] = []
+    damaged = False
     for cell in workspace.cells(names, every=every):
         try:
-            found.append(Subject(cell=cell, lock=workspace.find_lock(cell)))
+            if isinstance(cell, Environment):
+                there = {subject.cell.name for subject in found}
+                both = _environments.subjects(workspace, cell)
+                found += [subject for subject in both if subject.cell.name not in there]
+            else:
+                found.append(Subject(cell=cell, lock=workspace.find_lock(cell)))
         except TfenvError as error:
             damaged = True
             tell(error, console, as_json=as_json, cell=cell.name)

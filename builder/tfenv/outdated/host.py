@@ -16,7 +16,7 @@ from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.outdated.probes import Offer, Offers, Probes, Refused
 
 if TYPE_CHECKING:
-    from tfenv.model import Cell, Lock, Wheel
+    from tfenv.model import Cell, Environment, Lock, Wheel
     from tfenv.simple_index import SimpleIndex
 
 _SECURITY = re.compile(r"[\w.-]+-security$|[\w.-]+/updates$")
@@ -98,13 +98,30 @@ def digest_today(image: str, ask: Callable[[str], str] | None = None) -> str:
 
 
 def resolve_today(cell: Cell, lock: Lock, env: Mapping[str, str]) -> tuple[Wheel, ...] | Refused:
-    """What the cell's requirements resolve to now, or why they do not."""
+    """What the cell's requirements resolve to now, or why they do not.
+
+    Args:
+        lock: the cell's; of an environment the row's, beside whose packages its own have to stand.
+    """
     from tfenv.lock import host_resolvers
+    from tfenv.model import Environment
 
     try:
+        if isinstance(cell, Environment):
+            return _environment_today(cell, lock, env)
         return host_resolvers(env).wheels(cell, lock.wheel_platform)
     except UsageError as error:
         return Refused(" ".join(error.message.split()))
+
+
+def _environment_today(cell: Environment, row: Lock, env: Mapping[str, str]) -> tuple[Wheel, ...]:
+    from tfenv import times
+    from tfenv.team.locking import row_pins
+    from tfenv.team.resolvers import host_resolvers
+
+    if not cell.asked:
+        return ()
+    return host_resolvers(env).wheels(cell, row, cell.asked, row_pins(row), times.now())
 
 
 def _registry_digest(image: str) -> str:

@@ -69,7 +69,7 @@ def _questions(subjects: tuple[Subject, ...], probes: Probes) -> Iterator[tuple[
     yield _Key("life", ""), Question("end-of-life dates", "tfenv's own tables", probes.end_of_life)
     for subject in subjects if probes.resolve else ():
         if probes.resolve and subject.lock is not None:
-            ask_resolver = partial(probes.resolve, subject.cell, subject.lock)
+            ask_resolver = partial(probes.resolve, subject.cell, subject.row or subject.lock)
             yield (
                 _Key("cell", subject.cell.name),
                 Question(f"what {subject.cell.name} resolves to", index, ask_resolver),

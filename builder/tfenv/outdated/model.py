@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tfenv.errors import EXIT_FAILED, EXIT_OK, EXIT_UNVERIFIED
 from tfenv.model import Cell, Lock
+
+if TYPE_CHECKING:
+    from tfenv.team.behind import Behind
 
 #: Worst first. urgent: the lock can no longer be built as it is. act: somebody should change something.
 #: info: good to know; a cell that is pinned on purpose is not outdated because the world goes on.
@@ -16,10 +19,18 @@ SEVERITIES: tuple[Severity, ...] = ("urgent", "act", "info")
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A cell and its lock, None where it has none."""
+    """A cell and its lock, None where it has none.
+
+    Of a team's environment the lock holds only what the environment adds: its row is a subject of its own.
+
+    Args:
+        row: of an environment, the lock of its row; behind: what its own lock does not follow.
+    """
 
     cell: Cell
     lock: Lock | None
+    row: Lock | None = None
+    behind: Behind | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,8 @@ class Probes:
         debian: (suite, package names) -> what the mirror offers today.
         digest: image with a tag -> the digest that its registry tells; empty where there is no such tag.
         end_of_life: the tables of last days.
-        resolve: the wheels that a cell would get today; None where that is not to be asked.
+        resolve: (cell, its lock) -> the wheels that it would get today; of an environment, with its row's
+            lock, those that it would add to that. None where that is not to be asked.
         hosts: who answers ``index`` and ``debian``, for messages.
     """
 

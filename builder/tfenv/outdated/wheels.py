@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from tfenv.model import Lock, Wheel
+from tfenv.model import Environment, Lock, Wheel
 from tfenv.outdated.model import Finding, Subject
 from tfenv.outdated.probes import World
 from tfenv.outdated.project import Project, final_only
@@ -35,7 +35,7 @@ def locked_wheels(subject: Subject, world: World) -> Iterator[Finding]:
                 severity="act",
                 message=f"{wheel.name} {wheel.version} was withdrawn by its author: "
                 f"{reason or 'no reason given'}",
-                remedy=f"tfenv lock {subject.cell.name} --upgrade wheels, where the row does not pin it",
+                remedy=_without(subject, wheel),
             )
 
 
@@ -71,6 +71,14 @@ def without_hashes(lock: Lock, projects: dict[str, Project]) -> tuple[Wheel, ...
         and (files := projects[wheel.name].by_filename.get(wheel.filename))
         and not any(file.sha256 for file in files)
     )
+
+
+def _without(subject: Subject, wheel: Wheel) -> str:
+    """How to get rid of a withdrawn wheel."""
+    name = subject.cell.name
+    if isinstance(subject.cell, Environment):
+        return f"tfenv lock {name} --upgrade-package {wheel.name}, where its requirements allow another"
+    return f"tfenv lock {name} --upgrade wheels, where the row does not pin it"
 
 
 def _newer(subject: Subject, lock: Lock, wheel: Wheel, world: World) -> Version | None:
