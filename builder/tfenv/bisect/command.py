@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfenv.bisect.guard import when_killed
 from tfenv.bisect.model import Word
 from tfenv.errors import TfenvError
 from tfenv.progress import clean
@@ -124,7 +125,8 @@ def run_here(
         except OSError as error:
             return Ran(status=126, seconds=0.0, said=error.strerror or str(error))
         try:
-            done = _pump(process, output, None if timeout is None else started + timeout)
+            with when_killed(["kill", "-KILL", f"-{process.pid}"]):
+                done = _pump(process, output, None if timeout is None else started + timeout)
         finally:
             # What it has started goes with it, also when we are told to end.
             with contextlib.suppress(ProcessLookupError, PermissionError):

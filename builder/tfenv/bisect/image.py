@@ -11,11 +11,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfenv.bisect.command import Ran
+from tfenv.bisect.guard import when_killed
 from tfenv.bisect.locating import Located, Locator
 from tfenv.bisect.model import PinSet
 from tfenv.bisect.question import Question
@@ -134,7 +135,9 @@ class ImageBuilder:
             ),
         )
         try:
-            with connect(self.env) as containers, containers.container(spec) as running:
+            with ExitStack() as stack:
+                running = stack.enter_context(stack.enter_context(connect(self.env)).container(spec))
+                stack.enter_context(when_killed([engine.client or "docker", "rm", "--force", running.id]))
                 wanted = plan(pins, installed(running))
                 names = self._fetch(self.locator.locate(wanted.install), wheels)
                 _pip(running, ["uninstall", "--yes", *wanted.remove] if wanted.remove else [])
