@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from tfenv.container import Bind, Ended, ProgramMissingError, Spec
 from tfenv.errors import UsageError
-from tfenv.load import running
+from tfenv.load import pack, running
 from tfenv.load.bare import Bare
 from tfenv.load.running import run_load
 
@@ -133,3 +134,15 @@ def test_without_a_container_the_hosts_python_runs_the_very_program(tmp_path):
         assert b"".join(out for out, _ in running.output()) == b"['stress'] 0\n"
     with pytest.raises(UsageError, match="cannot be started"), Bare(tmp_path / "none").container(spec):
         pass
+
+
+def test_the_program_is_written_for_a_host_without_tfenv(tmp_path: Path):
+    def written(*argv: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "tfenv.load", *argv]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    assert written(str(tmp_path / "load.pyz")).returncode == 0
+    assert (tmp_path / "load.pyz").read_bytes() == pack()
+    for argv, code in (((), 2), (("/proc/none/x",), 4)):
+        done = written(*argv)
+        assert done.returncode == code and done.stderr and "Traceback" not in done.stderr

@@ -4,7 +4,10 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from tfenv.rootfs_run import (
     steering,
     unshare,
     visible,
+    with_us,
 )
 
 DIGEST = "sha256:" + "ab" * 32
@@ -136,7 +140,6 @@ def test_the_script_mounts_what_docker_would_and_then_starts(unpacked: Path, tmp
     assert any("mode=1777,size=64m" in line for line in lines)
     assert ["mount", "--bind", "/usr/local/nvidia", f"{unpacked}/usr/local/nvidia"] in lines
     start = [
-        "exec",
         "chroot",
         "--userspec=1000:1001",
         str(unpacked),
@@ -145,7 +148,7 @@ def test_the_script_mounts_what_docker_would_and_then_starts(unpacked: Path, tmp
         "-C",
         "/home/tfenv",
     ]
-    assert lines[-1] == [*start, "A=b c", "python", "a b"]
+    assert lines[-1] == [*start, "A=b c", "python", "a b", "||", "exit", "$?"]
 
 
 def test_without_root_no_user_is_taken_and_a_user_namespace_is(unpacked: Path) -> None:
@@ -288,3 +291,89 @@ def test_localhost_has_an_address(living: Path, capfdbinary: pytest.CaptureFixtu
         == 0
     )
     assert b"localhost" in capfdbinary.readouterr().out
+
+
+def alone(living: Path, *command: str, **more: Any) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "tfenv.rootfs_run", "--rootfs", str(living), "--gpus", "none", *command]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+def runs(mark: str) -> bool:
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return any(mark in line and "ps -eo" not in line for line in left.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGKILL, -9)],
+)
+def test_who_ends_the_command_ends_what_it_runs(living: Path, number: int, code: int) -> None:
+    if number == signal.SIGKILL and not with_us():
+        pytest.skip("this machine has no setpriv")
+    mark = str(700 + number + os.getpid() / 1e6)
+    with alone(living, "--", "sh", "-c", f"sleep {mark} & echo on; sleep {mark}") as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"on\n"
+        assert runs(mark)
+        process.send_signal(number)
+        assert process.wait(60) == code and process.stderr.read() == b""
+    for _ in range(100):
+        if not runs(mark):
+            break
+        time.sleep(0.05)
+    assert not runs(mark)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--env", "A"], 2, "NAME=VALUE"),
+        (["--env", "=A"], 2, "NAME=VALUE"),
+        (["--bind", "kit"], 2, "FROM:/TO"),
+        (["--bind", "kit:"], 2, "FROM:/TO"),
+        (["--bind", "kit:/"], 2, "FROM:/TO"),
+        (["--bind", "kit:relative"], 2, "FROM:/TO"),
+        (["--config", "/none"], 2, "does not tell which image"),
+    ],
+)
+def test_a_wrong_line_says_so(living: Path, argv: list[str], code: int, said: str) -> None:
+    with alone(living, *argv, "--", "id") as process:
+        _, err = process.communicate()
+    assert process.returncode == code and said in err.decode() and b"Traceback" not in err
+
+
+def test_a_reader_that_goes_away_is_no_traceback(living: Path) -> None:
+    line = "while :; do echo a line that nobody reads; done"
+    with alone(living, "--", "sh", "-c", line) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 1 and process.stderr.read() == b""
+
+
+def test_what_is_left_behind_is_not_waited_for_and_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfenv.rootfs_run._DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr("tfenv.rootfs_run._LOOK_SECONDS", 0.1)
+    mark = str(800 + os.getpid() / 1e6)
+    process, running = started("sh", "-c", f"sleep {mark} & echo said; exit 5")
+    with process:
+        assert b"".join(out for out, _ in running.output()) == b"said\n" and runs(mark)
+        assert running.wait().status == 5 == running.wait().status
+        assert not runs(mark)
+        running.kill()
+
+
+def test_what_has_left_the_session_and_prints_for_ever_does_not_hang_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tfenv.rootfs_run._DRAIN_SECONDS", 0.1)
+    script = (
+        "import os, sys, time\nif os.fork():\n  print(os.getpid(), flush=True); sys.exit(0)\nos.setsid()\n"
+    )
+    script += "for _ in range(200):\n  print('daemon', flush=True); time.sleep(0.05)\n"
+    process, running = started(sys.executable, "-c", script)
+    assert process.stdout is not None and process.stderr is not None
+    out = b"".join(out for out, _ in running.output())
+    assert running.wait().status == 0 and out.count(b"daemon") < 150
+    process.stdout.close()
+    process.stderr.close()

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -91,3 +96,81 @@ def test_a_host_without_tar_is_not_ready(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(NotReadyError, match="no tar"):
         unpack(archive(tmp_path), tmp_path / "root")
+
+
+@pytest.mark.parametrize("target", ["/", "../..", "../../.."])
+def test_a_layer_may_not_write_through_a_link_of_a_lower_one(tmp_path: Path, target: str) -> None:
+    lower = tarred([folder("usr", **ME), link("usr/out", target)])
+    upper = tarred([file(f"usr/out/{str(tmp_path).lstrip('/')}/victim", b"x", **ME)])
+    kind = "application/vnd.oci.image.layer.v1.tar"
+    with pytest.raises(IntegrityError, match="outside of the image"):
+        unpack(archive(tmp_path, kind, lower, upper), tmp_path / "root")
+    assert {p.name for p in tmp_path.iterdir()} == {"image.tar"}
+
+
+def test_a_layer_may_write_through_a_link_within(tmp_path: Path) -> None:
+    lower = tarred([folder("usr", **ME), folder("usr/lib", **ME), link("lib", "usr/lib")])
+    kind = "application/vnd.oci.image.layer.v1.tar"
+    unpack(archive(tmp_path, kind, lower, tarred([file("lib/x", b"x", **ME)])), tmp_path / "root")
+    assert (tmp_path / "root/usr/lib/x").read_text() == "x"
+
+
+def test_a_tar_that_has_much_to_say_does_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that finds every file's time in the future."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    real = shutil.which("tar")
+    (tools / "tar").write_text(
+        f"#!/bin/sh\nyes 'tar: x: time stamp is in the future' | head -c 300000 >&2\nexec {real} \"$@\"\n"
+    )
+    (tools / "tar").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    unpack(archive(tmp_path), tmp_path / "root")
+    assert (tmp_path / "root/usr/bin/env").read_text() == "new"
+
+
+def test_a_folder_without_its_description_is_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root.json").write_text("of an older one")
+
+    def full(*_: object) -> None:
+        raise NotReadyError("full", remedy="r")
+
+    monkeypatch.setattr(rootfs_unpack, "write_all", full)
+    with pytest.raises(NotReadyError, match="full"):
+        unpack(archive(tmp_path), tmp_path / "root")
+    assert {p.name for p in tmp_path.iterdir()} == {"image.tar"}
+
+
+def alone(*argv: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "tfenv.rootfs_unpack", *map(str, argv)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **more)
+
+
+def test_the_module_is_a_command(tmp_path: Path) -> None:
+    path = archive(tmp_path)
+    assert alone(path, tmp_path / "root").returncode == 0
+    done = alone(path, tmp_path / "root")
+    assert done.returncode == 2 and "-> remove it" in done.stderr
+    for argv, code in (((), 2), ((path,), 2), ((tmp_path / "none", tmp_path / "x"), 1)):
+        done = alone(*argv)
+        assert done.returncode == code and "Traceback" not in done.stderr and done.stderr
+    done = alone(path, "/proc/none/x")
+    assert done.returncode == 4 and "Traceback" not in done.stderr
+
+
+def test_a_kill_leaves_nothing_half_unpacked(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "tar").write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nexec sleep 600\n")
+    (tools / "tar").chmod(0o755)
+    line = [sys.executable, "-m", "tfenv.rootfs_unpack", str(archive(tmp_path)), str(tmp_path / "root")]
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    process = subprocess.Popen(line, env=env, stderr=subprocess.PIPE)
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(60) == 143 and process.stderr is not None and process.stderr.read() == b""
+    assert {p.name for p in tmp_path.iterdir()} == {"image.tar", "tools", "begun"}

@@ -12,7 +12,9 @@ Only the standard library and tfenv's own code are used, so that ``python3 -m tf
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import re
 import selectors
@@ -21,11 +23,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tfenv.alone import run_alone
 from tfenv.container.spec import Bind, Ended, Spec
 from tfenv.errors import NotReadyError, UsageError
 
@@ -35,6 +39,8 @@ _TOOLS = ("nvidia-smi",)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTS = Path("/etc/hosts")
 _CHUNK = 1 << 16
+_LOOK_SECONDS = 1.0  # between two looks whether it has ended
+_DRAIN_SECONDS = 5.0  # that what it left behind is still listened to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,8 +244,14 @@ def script(image: Unpacked, spec: Spec, driver: Driver, env: Mapping[str, str], 
     start = ["chroot", *who, str(base), "/usr/bin/env", "-i", "-C", image.workdir, *given, *command]
     if not (base / "usr/bin/env").exists():
         raise UsageError(f"{base} lacks /usr/bin/env", remedy="use an image with coreutils")
-    lines.append("exec " + shlex.join(start))
+    # No exec: taking another user makes a process forget that it is to die with its parent.
+    lines.append(shlex.join(start) + " || exit $?")
     return "\n".join(lines) + "\n"
+
+
+def with_us() -> list[str]:
+    """The start of the command line: what follows dies when we are killed, where this host can do that."""
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 
 def unshare(*, root: bool) -> list[str]:
@@ -249,20 +261,24 @@ def unshare(*, root: bool) -> list[str]:
 
 
 class RunningProcess:
-    """A started process, as ``container.Running``."""
+    """A started process, the leader of a session, as ``container.Running``."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def output(self) -> Iterator[tuple[bytes, bytes]]:
-        """(stdout, stderr) in pieces as they come, to the end."""
+        """(stdout, stderr) in pieces as they come, to the end.
+
+        What it leaves behind may hold the pipes for ever: once it has ended, that is listened to no longer.
+        """
         process = self._process
         assert process.stdout is not None and process.stderr is not None
+        until = math.inf
         with selectors.DefaultSelector() as ready:
             ready.register(process.stdout, selectors.EVENT_READ, 0)
             ready.register(process.stderr, selectors.EVENT_READ, 1)
-            while ready.get_map():
-                for key, _ in ready.select():
+            while ready.get_map() and time.monotonic() < until:
+                for key, _ in ready.select(_LOOK_SECONDS):
                     data = os.read(key.fd, _CHUNK)
                     if not data:
                         ready.unregister(key.fileobj)
@@ -270,16 +286,27 @@ class RunningProcess:
                         yield data, b""
                     else:
                         yield b"", data
+                if until == math.inf and self._has_ended(os.WNOHANG):
+                    until = time.monotonic() + _DRAIN_SECONDS
 
     def wait(self) -> Ended:
-        """Its end; a signal as 128 + its number, as the shell has it."""
+        """Its end, and that of all that it left in its session; a signal as 128 + its number."""
+        self._has_ended()
+        self.kill()
         status = self._process.wait()
         return Ended(128 - status if status < 0 else status)
 
     def kill(self) -> None:
         """End it and all that it started."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.returncode is None:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _has_ended(self, options: int = 0) -> bool:
+        """Whether it has ended, of which nobody else is told; without options, wait for that."""
+        if self._process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | options) is not None
 
 
 @dataclass(frozen=True)
@@ -310,7 +337,7 @@ class Rootfs:
         env = environment(self.image, spec, driver, self.keep)
         text = script(self.image, spec, driver, env, root=root)
         process = subprocess.Popen(
-            [*unshare(root=root), "sh", "-c", text],
+            [*with_us(), *unshare(root=root), "sh", "-c", text],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -338,7 +365,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--shm-size", default="2g")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(list(argv))
-    binds = [one.partition(":") for one in given.bind]
+    binds = [one.rpartition(":") for one in given.bind]
+    if wrong := [one for one in given.bind if not re.fullmatch(r".+:/.*[^/]", one)]:
+        parser.error(f"--bind {wrong[0]}: as FROM:/TO")
+    if wrong := [one for one in given.env if not re.match("[^=]+=", one)]:
+        parser.error(f"--env {wrong[0]}: as NAME=VALUE")
     spec = Spec(
         image="",
         command=tuple(given.command),
@@ -357,4 +388,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_alone(main, sys.argv[1:])

@@ -5,15 +5,21 @@ Beside ``FOLDER`` a ``FOLDER.json`` says which image it is. ``python3 -m tfenv.r
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfenv import oci
+from tfenv.alone import run_alone
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
+from tfenv.files import write_all
 
 from .rootfs_run import Unpacked, read_unpacked
 
@@ -38,10 +44,17 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
         for layer in image.layers:
             _unpack_layer(archive, layer, passing)
         told = {"manifest": image.manifest_digest, "config": image.config.get("config") or {}}
-        folder.with_name(folder.name + ".json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+        # Nothing that is not whole may be called this image: the folder has no name before it has all files.
+        about = folder.with_name(folder.name + ".json")
+        about.unlink(missing_ok=True)
         passing.rename(folder)
     except BaseException:
         shutil.rmtree(passing, ignore_errors=True)
+        raise
+    try:
+        write_all(about.parent, {about.name: json.dumps(told) + "\n"})
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     return read_unpacked(folder)
 
@@ -53,23 +66,54 @@ def _unpack_layer(archive: Path, layer: oci.LayerBlob, folder: Path) -> None:
     command = ["tar", "-C", str(folder), "--exclude=.wh.*", "-xpf", "-"]
     removed = []
     with oci.opened(archive, layer) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
-        removed = [member.name for member in tar if Path(member.name).name.startswith(".wh.")]
+        inside = _Inside(folder)
+        for member in tar:
+            inside.require(member.name)
+            if member.islnk():
+                inside.require(member.linkname)
+            if Path(member.name).name.startswith(".wh."):
+                removed.append(member.name)
     for name in removed:
         _remove(folder, name)
-    with oci.opened(archive, layer) as stream:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert process.stdin is not None and process.stderr is not None
+    # Into a file: it may have more to say than a pipe holds, as where the clock is wrong.
+    with oci.opened(archive, layer) as stream, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        assert process.stdin is not None
         try:
-            shutil.copyfileobj(stream, process.stdin, _CHUNK)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # tar has ended, and says why
-        said = process.stderr.read().decode("utf-8", "replace")
-        if process.wait():
-            why = said.strip().splitlines()[-1:] or ["tar failed"]
+            with contextlib.suppress(BrokenPipeError):  # tar has ended, and says why
+                shutil.copyfileobj(stream, process.stdin, _CHUNK)
+                process.stdin.close()
+            status = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+        if status:
+            said.seek(0)
+            lines = said.read(_CHUNK).decode("utf-8", "replace").strip().splitlines()
             raise NotReadyError(
-                f"{layer.digest} could not be unpacked: {why[0]}", remedy="free space in that folder"
+                f"{layer.digest} could not be unpacked: {lines[0] if lines else 'tar failed'}",
+                remedy="free space in that folder, and unpack as root",
             )
+
+
+class _Inside:
+    """Proves that members of an archive stay in a folder, whatever links lower layers have put there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._root = folder.resolve()
+        self._good: set[Path] = set()
+
+    def require(self, name: str) -> None:
+        """Raises IntegrityError: ``name`` would be written elsewhere on this host."""
+        parent = (self._root / name.lstrip("/")).parent
+        if parent in self._good:
+            return
+        where = parent.resolve()
+        if where != self._root and self._root not in where.parents:
+            raise IntegrityError(
+                f"a layer writes {name}, outside of the image", remedy="do not use this image"
+            )
+        self._good.add(parent)
 
 
 def _remove(folder: Path, whiteout: str) -> None:
@@ -91,5 +135,15 @@ def _remove(folder: Path, whiteout: str) -> None:
             path.unlink(missing_ok=True)
 
 
+def main(argv: Sequence[str]) -> int:
+    """``python3 -m tfenv.rootfs_unpack ARCHIVE FOLDER``."""
+    parser = argparse.ArgumentParser(prog="python3 -m tfenv.rootfs_unpack", description=__doc__)
+    parser.add_argument("archive", type=Path, help="OCI archive, as of `tfenv build`")
+    parser.add_argument("folder", type=Path, help="where to; it must not be there")
+    given = parser.parse_args(list(argv))
+    unpack(given.archive, given.folder)
+    return 0
+
+
 if __name__ == "__main__":
-    unpack(Path(sys.argv[1]), Path(sys.argv[2]))
+    run_alone(main, sys.argv[1:])
