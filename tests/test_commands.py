@@ -978,6 +978,29 @@ def test_gc_of_everything_needs_no_matrix(
     assert blobs(here) == set()
 
 
+def test_gc_frees_what_bisections_left_and_keeps_what_they_learnt(here: Place, tell: Tell) -> None:
+    folder = here.store.root / "bisect" / "0123456789ab"
+    (folder / "env").mkdir(parents=True)
+    (folder / "env" / "wheel").write_bytes(b"x" * 20_000_000)
+    (folder / "journal.jsonl").write_text("{}\n")
+    assert tell("gc", "--dry-run")[1].startswith("would free 0.02 GB in 1 files")
+    assert (folder / "env").is_dir()
+    assert tell("gc")[1].startswith("freed 0.02 GB in 1 files")
+    assert [path.name for path in folder.iterdir()] == ["journal.jsonl"]
+
+
+def test_gc_removes_nothing_from_a_folder_of_others(
+    here: Place, tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("snapshots", "stage", "bisect/0123456789ab/env"):
+        (tmp_path / "home" / name / "mine").mkdir(parents=True)
+    monkeypatch.setenv("TFENV_CACHE", str(tmp_path / "home"))
+    code, _, err = tell("gc")
+    assert code == 2 and "was not made by tfenv" in err
+    for name in ("snapshots", "stage", "bisect/0123456789ab/env"):
+        assert (tmp_path / "home" / name / "mine").is_dir()
+
+
 def test_gc_frees_nothing_where_a_lock_is_damaged(here: Place, tell: Tell) -> None:
     (folder(here) / LOCK_NAME).write_text("{")
     before = blobs(here)

@@ -60,6 +60,12 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def own_sizes(folder: Path) -> list[int]:
+    """Bytes of each file below a folder, but for those that are also somewhere else by another name."""
+    found = (path.lstat() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return [told.st_size for told in found if told.st_nlink == 1]
+
+
 def write_all(folder: Path, files: Mapping[str, str]) -> None:
     """Write each file under a temporary name, then rename them all.
 

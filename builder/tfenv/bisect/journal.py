@@ -80,7 +80,7 @@ class Journal:
             # The question and the logs are the user's own business.
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self.folder / NAME).open("a+b")
-            _claim(self._file, self.folder)
+            claim(self._file, self.folder)
             self._read()
         except OSError as error:
             self._close()
@@ -202,7 +202,7 @@ def forget(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     with file:
-        _claim(file, folder)
+        claim(file, folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -223,7 +223,8 @@ def latest(root: Path) -> Path:
     return found[-1].parent
 
 
-def _claim(file: IO[bytes], folder: Path) -> None:
+def claim(file: IO[bytes], folder: Path) -> None:
+    """Have a journal for oneself until it is closed. Raises NotReadyError: somebody else works on it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
+import time
 
 import click
 
@@ -18,11 +18,14 @@ from tfenv.commands._common import emit, json_option
 def command(everything: bool, dry_run: bool, as_json: bool) -> None:
     """Free the store: keeps what the locks of this folder's matrix.yaml name, and their archives.
 
-    Images that killed builds have left in the engine go too; nothing else in the engine is touched.
+    Images that killed builds have left in the engine go too; nothing else in the engine is touched. Of a
+    bisection stays what was learnt, until nobody has gone on with it for 30 days.
     """
     from tfenv import images, render
+    from tfenv.bisect.freeing import free
     from tfenv.engine import probe, run_command
     from tfenv.errors import MatrixError
+    from tfenv.files import own_sizes
     from tfenv.inputs import Inputs
     from tfenv.store import default_store
     from tfenv.team import flow
@@ -52,16 +55,19 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
                     keep.add(record["archive"])
         keep |= workspace.memo_keys()
     with store.lock():
+        store.require_own()
         # What failed builds left, and snapshots on their way from and to registries.
         passing = [store.root / "stage", store.root / "snapshots"]
-        sizes = [size for folder in passing for size in _own_sizes(folder)]
+        sizes = [size for folder in passing for size in own_sizes(folder)]
         if not dry_run:
             for folder in passing:
                 shutil.rmtree(folder, ignore_errors=True)
             if client := probe(run_command, os.environ).client:
                 images.forget_unfinished(client)
+        bisected = free(store.root / "bisect", now=time.time(), dry_run=dry_run)
         freed = store.gc(keep, dry_run=dry_run)
-    size, files = freed.bytes + sum(sizes), freed.files + len(sizes)
+    size = freed.bytes + bisected.bytes + sum(sizes)
+    files = freed.files + bisected.files + len(sizes)
     told = {"bytes": size, "files": files, "dry_run": dry_run, "store": str(store.root)}
     verb = "would free" if dry_run else "freed"
     emit(
@@ -69,9 +75,3 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
         as_json=as_json,
         text=f"{verb} {size / 1e9:.2f} GB in {files} files of {store.root}",
     )
-
-
-def _own_sizes(stages: Path) -> list[int]:
-    """Bytes of each file that failed builds left, but for those that are blobs by another name."""
-    found = (path.lstat() for path in stages.rglob("*") if not path.is_dir())
-    return [told.st_size for told in found if told.st_nlink == 1]
