@@ -16,6 +16,7 @@ from tfenv import cli
 from tfenv.lock import write_lock
 from tfenv.model import Environment, Wheel
 from tfenv.outdated import Finding, Offer, Probes, Refused, Result, Subject, look
+from tfenv.outdated.host import resolve_today
 from tfenv.outdated.life import EndOfLife
 from tfenv.outdated.rules import ENVIRONMENT_RULES, RULES
 from tfenv.simple_index import ProjectFile
@@ -233,3 +234,23 @@ def test_the_command_fails_where_the_row_has_moved_on(
     assert tell(here, monkeypatch, "vision", "--json") == 1
     told: Result = json.loads(capsys.readouterr().out)
     assert [f["kind"] for f in told["findings"]] == ["behind its row"]  # type: ignore[index]
+
+
+def test_the_resolver_of_this_host_is_asked_as_for_a_lock(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = teams.Index()
+    monkeypatch.setattr("tfenv.team.resolvers.host_resolvers", lambda env: teams.resolvers(index))
+    cell = teams.environment(here.workspace)
+    row = here.workspace.lock(cell.start)
+    now = resolve_today(cell, row, {})
+    assert isinstance(now, tuple)
+    assert [(wheel.name, wheel.version) for wheel in now] == [
+        ("pandas", "2.2.0"),
+        ("pytz", "2.0"),
+        ("six", "1.16.0"),
+    ]
+    ((asked, constraints),) = index.asked
+    assert asked == ("pandas", "six<1.17") and "tensorflow==2.15.1" in constraints
+    assert isinstance(resolve_today(replace(cell, asked=("nothing",)), row, {}), Refused)
+    assert resolve_today(replace(cell, asked=()), row, {}) == ()

@@ -112,11 +112,16 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """All that is shown; ``minors``: the releases of each minor release, the newest first."""
+    """All that is shown.
+
+    Args:
+        minors: the releases of each minor release, the newest first. own: a team's environments, by name.
+    """
 
     repository: str
     minors: tuple[tuple[str, tuple[Release, ...]], ...]
     answers: Answers
+    own: tuple[Entry, ...] = ()
 
     @property
     def pythons(self) -> tuple[str, ...]:
@@ -130,7 +135,7 @@ class Page:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every cell, in the order of the page."""
+        """Every cell of a release, in the order of the page."""
         return tuple(entry for release in self.releases for entry in release.entries)
 
 
@@ -153,7 +158,7 @@ def collect(
         tags: names of a cell's image without the repository, the canonical one first.
         about: sentences on a release.
     """
-    answers = ask(matrix.cells, judge, gpus, drivers)
+    answers = ask((*matrix.cells, *matrix.environments), judge, gpus, drivers)
     refused = _refused(matrix.refused)
     cells: dict[str, list[Cell]] = {}
     for cell in matrix.cells:
@@ -181,6 +186,7 @@ def collect(
         repository=matrix.repository,
         minors=tuple((name, tuple(releases)) for name, releases in minors.items()),
         answers=answers,
+        own=tuple(entry(cell) for cell in sorted(matrix.environments, key=lambda cell: cell.name)),
     )
 
 

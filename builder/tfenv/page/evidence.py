@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 from tfenv import digest, report
 from tfenv.files import LOCK_NAME
 from tfenv.lockfile import lock_hash, read_lock
+from tfenv.model import Lock
 from tfenv.report import Report
 from tfenv.verify import NO_GPU
 
@@ -95,9 +96,27 @@ def standing(folder: Path) -> Standing:
     Raises:
         TfenvError: the lock, the digest or a report is damaged.
     """
-    if not (folder / LOCK_NAME).is_file():
+    path = folder / LOCK_NAME
+    return of_lock(folder, read_lock(path) if path.is_file() else None)
+
+
+def of_lock(folder: Path, lock: Lock | None, note: str = "") -> Standing:
+    """How far an image has come whose lock was read: of a team's environment, that of all that is in it.
+
+    Args:
+        folder: of the recorded digest and the reports; note: what is to be said beside them.
+
+    Raises:
+        TfenvError: the digest or a report is damaged.
+    """
+    found = _of_lock(folder, lock)
+    return replace(found, note=" ".join(part for part in (found.note, note) if part))
+
+
+def _of_lock(folder: Path, lock: Lock | None) -> Standing:
+    if lock is None:
         return Standing(kind="open")
-    lock, recorded = read_lock(folder / LOCK_NAME), digest.read(folder)
+    recorded = digest.read(folder)
     ours = recorded is not None and recorded.lock == lock_hash(lock)
     proofs = _proofs(folder / "reports", recorded.manifest) if recorded and ours else ()
     if not lock.complete:

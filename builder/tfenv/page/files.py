@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfenv.model import Environment
+
 from . import gpus, judging
 from .collect import Page, collect
-from .evidence import standing
+from .evidence import Standing, of_lock, standing
 from .html import to_html
 from .judging import Lookup
 from .markdown import BEGIN, replace_between, to_markdown
 
 if TYPE_CHECKING:
+    from tfenv.model import Cell
     from tfenv.workspace import Workspace
 
 FOLDER, README = "docs", "README.md"
@@ -35,10 +38,22 @@ def page_of(workspace: Workspace, compiled: Lookup) -> Page:
         gpus=known,
         drivers=judging.drivers(matrix.cells, compiled, known),
         capability=gpus.capability,
-        standing=lambda cell: standing(workspace.folder(cell)),
+        standing=lambda cell: _standing(workspace, cell),
         tags=lambda cell: [name.split(":", 1)[1] for name in workspace.tags(cell)],
         about=judging.about(compiled),
     )
+
+
+def _standing(workspace: Workspace, cell: Cell) -> Standing:
+    if not isinstance(cell, Environment):
+        return standing(workspace.folder(cell))
+    from tfenv.team.behind import behind_now
+    from tfenv.team.flow import team_lock
+
+    team = team_lock(workspace, cell)
+    late = behind_now(workspace, cell, team) if team is not None else None
+    note = f"Its lock has to be made anew: {late.message}." if late else ""
+    return of_lock(workspace.folder(cell), workspace.find_lock(cell), note)
 
 
 def texts(page: Page, root: Path, output: Path | None) -> Mapping[Path, str]:

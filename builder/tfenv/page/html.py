@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tfenv.team.asking import in_short
 from tfenv.webpage import embedded, style, templates
 
 from .collect import Entry, Page, everywhere
@@ -26,6 +27,7 @@ def to_html(page: Page) -> str:
             script=(_HERE / "page.js").read_text("utf-8"),
             signs={"answers": ANSWERS, "standings": STANDINGS, "limited": LIMITED, "refused": REFUSED},
             legend=LEGEND,
+            adds=in_short,
             is_entry=lambda one: isinstance(one, Entry),
             everywhere=everywhere,
             by_capability=by_capability,
@@ -58,7 +60,7 @@ def data(page: Page) -> dict[str, Any]:
                 for gpu, proof in entry.proven
             ],
         ]
-        for entry in page.entries
+        for entry in (*page.entries, *page.own)
     ]
     return {
         "drivers": answers.drivers,

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tfenv.errors import UsageError
+from tfenv.model import Environment
+from tfenv.team.asking import in_short
 from tfenv.versions import order
 
-from .collect import Page, Release
+from .collect import Entry, Page, Release
 from .evidence import Kind
 from .words import LIMITED, STANDINGS
 
@@ -29,11 +31,25 @@ def to_markdown(page: Page, link: str, picture: str | None = None) -> str:
         "|---|---|---|---|---|",
         *(_line(release) for release in page.releases),
         "",
+        *_own(page),
         f"[Which GPU and driver run each of them, with which limits, and why others do not]({link}).",
     ]
     if picture:
         lines += ["", f"[![The matrix page with a GPU and a driver picked]({picture})]({link})"]
     return "\n".join(lines) + "\n"
+
+
+def _own(page: Page) -> list[str]:
+    if not page.own:
+        return []
+    lines = ["| environment of this repository | stands on | adds | state |", "|---|---|---|---|"]
+    for entry in page.own:
+        if isinstance(entry.cell, Environment):
+            # In a code span nothing but a bar and a backtick has a meaning, and a requirement has neither.
+            state = "; ".join(said.replace(" 1 ", " ", 1) for said in _state([entry]))
+            told = f"**{entry.cell.name}** | {entry.cell.start.name} | `{in_short(entry.cell)}` | {state}"
+            lines.append(f"| {told} |")
+    return [*lines, ""]
 
 
 def _line(release: Release) -> str:
@@ -52,11 +68,16 @@ def _pythons(pythons: Sequence[str]) -> str:
 
 
 def _standing(release: Release) -> str:
+    refused = [f"✖ {sum(len(of.pairs) for of in release.refused)} refused"] if release.refused else []
+    return "; ".join([*_state(release.entries), *refused])
+
+
+def _state(entries: Sequence[Entry]) -> list[str]:
     """How many cells have come how far, and on which GPUs."""
-    number: Counter[Kind] = Counter(entry.standing.kind for entry in release.entries)
+    number: Counter[Kind] = Counter(entry.standing.kind for entry in entries)
     gpus = dict.fromkeys(
         name
-        for entry in release.entries
+        for entry in entries
         if entry.standing.kind == "verified"
         for proof in entry.standing.proofs
         if proof.decides
@@ -67,12 +88,10 @@ def _standing(release: Release) -> str:
         if number[kind]:
             on = f" on {', '.join(map(_plain, gpus))}" if kind == "verified" else ""
             said.append(f"{sign.sign} {number[kind]} {sign.words}{on}")
-    limited = sum(entry.general.state == "limited" for entry in release.entries)
+    limited = sum(entry.general.state == "limited" for entry in entries)
     if limited:
         said.append(f"{LIMITED.sign} {limited} {LIMITED.words}")
-    if release.refused:
-        said.append(f"✖ {sum(len(of.pairs) for of in release.refused)} refused")
-    return "; ".join(said)
+    return said
 
 
 def _plain(name: str) -> str:
