@@ -847,6 +847,20 @@ def test_run_takes_dockers_own_options(here: Place, tell: Tell) -> None:
     assert argv[argv.index("A=b c") - 1] == argv[argv.index("TOKEN") - 1] == "-e"
 
 
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        ("0,1", '"device=0,1"'),
+        ("2", "2"),
+        ('"device=0,1"', '"device=0,1"'),
+        ("driver=nvidia", "driver=nvidia"),
+    ],
+)
+def test_run_takes_gpus_as_verify_does_or_as_docker(here: Place, tell: Tell, typed: str, given: str) -> None:
+    argv = data(tell("run", "--print", "--json", "--gpus", typed, "2.15"))["argv"]
+    assert argv[argv.index("--gpus") + 1] == given
+
+
 def test_run_print_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_BUILD", "no-engine")
     assert tell("run", "--print", "2.15")[0] == tell("run", "--json", "2.15")[0] == 0

@@ -24,9 +24,7 @@ from tfenv.rootfs_run import (
     main,
     read_unpacked,
     script,
-    steering,
     unshare,
-    visible,
     with_us,
 )
 
@@ -96,21 +94,12 @@ def test_the_driver_is_nvidias_folder_or_the_files_beside_libcuda(tmp_path: Path
     assert find_driver(tmp_path) == Driver(folder=own)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "expected"),
-    [(True, None), ("all", None), (False, ""), ("none", ""), ("2", "0,1"), ("0,1", "0,1"), ("device=1", "1")],
-)
-def test_gpus_become_what_cuda_sees(gpus: object, expected: str | None) -> None:
-    assert visible(gpus) == expected
-
-
-def test_cuda_numbers_them_as_nvidia_smi_does(unpacked: Path) -> None:
+def test_the_gpus_are_those_that_are_given(unpacked: Path) -> None:
     image = read_unpacked(unpacked)
     of = environment(image, Spec(image="", gpus="device=1"), Driver(folder=Path("/n")), {})
     assert (of["CUDA_VISIBLE_DEVICES"], of["CUDA_DEVICE_ORDER"]) == ("1", "PCI_BUS_ID")
     own = Spec(image="", gpus="device=1", env={"CUDA_VISIBLE_DEVICES": "3"})
     assert environment(image, own, Driver(), {})["CUDA_VISIBLE_DEVICES"] == "3"
-    assert [steering(gpus) for gpus in (True, False)] == [{}, {"CUDA_VISIBLE_DEVICES": ""}]
 
 
 def test_the_environment_is_the_images_and_nothing_of_the_hosts_but_ncclsown(unpacked: Path) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tfenv import cli, report, verify, verify_elsewhere, verify_foreign
-from tfenv.commands._common import gpus_of
 from tfenv.container import Ended, Output, Spec
 from tfenv.engine import Completed, Engine
-from tfenv.errors import NotReadyError, UsageError
-from tfenv.verify.host import chosen, given, host_facts, there
+from tfenv.errors import UsageError
 from tfenv.verify_foreign import digest_of
 
 DIGEST, OTHER = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
@@ -194,77 +192,3 @@ def test_the_digest_of_an_image_whatever_the_store() -> None:
     assert digest_of("x", {"Id": DIGEST, "RepoDigests": []}) == DIGEST, "built here"
     with pytest.raises(UsageError, match="no image x here"):
         digest_of("x", None)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("auto", "auto"),
-        ("all", "all"),
-        ("none", "none"),
-        ("2", "2"),
-        ("0,1", "device=0,1"),
-        ("device=0", "device=0"),
-        ("GPU-1a-2b", "device=GPU-1a-2b"),
-        ("MIG-1a/2/0,3", "device=MIG-1a/2/0,3"),
-        ("0, 1", "device=0,1"),
-        ('"device=0,1"', "device=0,1"),
-        ("", None),
-        ("0,0", None),
-        ("00,0", None),
-        ("2.5", None),
-        ("\u0662", None),
-        ("0", None),
-        ("-1", None),
-        ("device=", None),
-        ("0,", None),
-        ("every", None),
-        ("0;reboot", None),
-    ],
-)
-def test_which_gpus(text: str, wanted: str | None) -> None:
-    assert gpus_of(text) == wanted
-
-
-def test_what_a_container_and_nvidia_smi_are_told_of_them() -> None:
-    assert [given(one) for one in (None, "all", "2", "device=0,1")] == [False, True, "2", "device=0,1"]
-    assert chosen(True) == chosen("all") == []
-    assert chosen("2") == ["-i", "0,1"] and chosen("device=1,3") == ["-i", "1,3"]
-    asked: list[tuple[str, ...]] = []
-
-    def run(argv: Any) -> Completed:
-        asked.append(tuple(argv))
-        return Completed(0, "H, 580\n", "")
-
-    assert host_facts(run, Engine(), gpus="device=1").gpus == ("H",)
-    assert asked[0][-2:] == ("-i", "1")
-    assert host_facts(run, Engine(), gpus=False).gpus == ()
-
-
-def smi(indices: str, code: int = 0) -> Callable[[Any], Completed]:
-    return lambda argv: Completed(code, indices, "")
-
-
-@pytest.mark.parametrize(
-    ("gpus", "said", "found"),
-    [
-        (True, "", True),
-        (False, "", False),
-        ("2", "0\n1\n", "device=0,1"),
-        ("device=3,1", "1\n3\n", "device=3,1"),
-        ("device=GPU-a", "2\n", "device=2"),
-        ("device=MIG-a", "", "device=MIG-a"),
-    ],
-)
-def test_chosen_gpus_are_here_and_have_numbers(gpus: bool | str, said: str, found: bool | str) -> None:
-    assert there(gpus, smi(said)) == found
-
-
-@pytest.mark.parametrize(
-    ("gpus", "said", "code"),
-    [("2", "0\n", 0), ("device=7", "No devices were found\n", 6), ("device=GPU-a", "No such\n", 0)],
-)
-def test_gpus_that_are_not_here_are_named(gpus: str, said: str, code: int) -> None:
-    with pytest.raises(NotReadyError, match="does not have the GPUs") as caught:
-        there(gpus, smi(said, code))
-    assert "nvidia-smi -L" in str(caught.value.remedy)

@@ -32,6 +32,7 @@ from pathlib import Path
 from tfenv.alone import run_alone
 from tfenv.container.spec import Bind, Ended, Spec
 from tfenv.errors import NotReadyError, UsageError
+from tfenv.given_gpus import steering
 
 DRIVER = "/usr/local/nvidia"  # where the driver's libraries are seen inside
 _LIBRARIES = ("libcuda.so*", "libnvidia-*.so*", "libcudadebugger.so*", "libnvcuvid.so*")
@@ -137,30 +138,6 @@ def find_driver(root: Path = Path("/")) -> Driver:
                 libraries=tuple(sorted(found)), tools=tuple(tool for tool in tools if tool.exists())
             )
     return Driver()
-
-
-def visible(gpus: object, count: int = 64) -> str | None:
-    """CUDA_VISIBLE_DEVICES for what docker's ``--gpus`` would give; None for all.
-
-    Args:
-        gpus: falsy for none; True or ``all``; a number of GPUs; or a list as ``0,1`` or ``device=0,1``.
-    """
-    if not gpus or gpus == "none":
-        return ""
-    text = str(gpus).strip("\"'")
-    if gpus is True or text in ("all", "auto"):
-        return None
-    if text.isdigit():
-        return ",".join(str(n) for n in range(min(int(text), count)))
-    return text.removeprefix("device=")
-
-
-def steering(gpus: object) -> dict[str, str]:
-    """The variables by which CUDA sees those GPUs, numbered as nvidia-smi does; none for all."""
-    given = visible(gpus)
-    if not given:
-        return {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
-    return {"CUDA_VISIBLE_DEVICES": given, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def environment(image: Unpacked, spec: Spec, driver: Driver, host: Mapping[str, str]) -> dict[str, str]:

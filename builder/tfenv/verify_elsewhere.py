@@ -19,6 +19,7 @@ from tfenv.engine import Completed, Engine, run_command
 from tfenv.errors import IntegrityError, UsageError
 from tfenv.eventlines import event_of, lines_in
 from tfenv.files import LINES_MOST, read_text
+from tfenv.given_gpus import given, there
 from tfenv.model import Cell, Lock
 from tfenv.report import Check, Report
 from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
@@ -63,7 +64,7 @@ def in_rootfs(
     """
     engine = Engine(kernel=platform.release(), server_version=ROOTFS)
     wanted, _ = choose_gpus(asked.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
-    gpus, start = verify.there(verify.given(wanted), smi), Rootfs(image, keep=os.environ).container
+    gpus, start = there(given(wanted), smi), Rootfs(image, keep=os.environ).container
     return verify.verify_image(
         image.digest,
         declared,
@@ -199,7 +200,7 @@ def former(
     wanted, _ = choose_gpus(asked.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if wanted is None:
         return None
-    host = verify.host_facts(smi, Engine(), gpus=verify.given(wanted))
+    host = verify.host_facts(smi, Engine(), gpus=given(wanted))
     if asked.expect_gpus not in (None, len(host.gpus)):
         return None
     suite_hash = verify.suite_hash(verify.pack(), asked.suite, declared())

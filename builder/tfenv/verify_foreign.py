@@ -9,6 +9,7 @@ from typing import Any
 from tfenv import build, report, verify
 from tfenv.engine import probe, run_command
 from tfenv.errors import UsageError
+from tfenv.given_gpus import given
 from tfenv.report import Check, Report
 from tfenv.rootfs_run import read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
@@ -57,17 +58,17 @@ def in_engine(name: str, host: build.Host, asked: Asked) -> Report:
     wanted, note = choose_gpus(asked.gpus, gpu_here(lambda argv: run_command(argv).returncode == 0))
     if note:
         host.console.note("no NVIDIA GPU here: the checks that need one are not run")
-    engine, given = probe(run_command, host.env), verify.given(wanted)
+    engine, gpus = probe(run_command, host.env), given(wanted)
     with verify.on_engine(host.env, asked.suite) as (containers, runner):
         told = containers.image(name)
         return verify.verify_image(
             str(told["Id"]) if told else name,
             verify.FOREIGN,
             digest=digest_of(name, told),
-            host=verify.host_facts(smi, engine, gpus=given),
+            host=verify.host_facts(smi, engine, gpus=gpus),
             runner=runner,
             suite=asked.suite,
-            gpus=given,
+            gpus=gpus,
             more=verify.expecting(asked.expect_gpus),
             endpoint=engine.endpoint,
             on_check=_tell(host),

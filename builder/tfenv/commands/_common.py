@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +12,7 @@ import click
 
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError, UsageError
+from tfenv.given_gpus import WORDS, parse
 from tfenv.progress import clean
 
 if TYPE_CHECKING:
@@ -45,15 +45,12 @@ def cells_arguments(function: _F) -> _F:
 
 
 def gpus_option(function: _F) -> _F:
-    """``--gpus``: what runs gets of the host's GPUs. The command is given what ``gpus_of`` says."""
+    """``--gpus``: what runs gets of the host's GPUs. The command is given what ``given_gpus.parse`` says."""
 
     def read(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
-        chosen = gpus_of(value)
+        chosen = parse(value)
         if chosen is None:
-            raise click.BadParameter(
-                f"{value!r} is none of auto, all, none, a number from 1 on, or a list without repeats "
-                "(0,1; device=0 for one; or what nvidia-smi -L calls them)."
-            )
+            raise click.BadParameter(f"{value!r} is none of {WORDS}.")
         return chosen
 
     return click.option(
@@ -64,26 +61,6 @@ def gpus_option(function: _F) -> _F:
         metavar="auto|all|none|N|A,B",
         help="GPUs that the image gets: auto, all, none, a number as 2, or a list as 0,1 (device=0 for one).",
     )(function)
-
-
-def gpus_of(text: str) -> str | None:
-    """``auto``, ``all``, ``none``, a number of GPUs, or ``device=`` and those that are named; None if wrong.
-
-    A list has indices, or UUIDs as nvidia-smi -L shows them; also in the quotes that docker wants around
-    one. One number alone is how many.
-    """
-    text = text.strip().strip("\"'")
-    if text in ("auto", "all", "none"):
-        return text
-    if re.fullmatch("[1-9][0-9]{0,3}", text):
-        return text
-    listed = text.removeprefix("device=")
-    names = [name.strip() for name in listed.split(",")]
-    told = all(re.fullmatch(r"0|[1-9][0-9]{0,3}|(GPU|MIG)-[0-9A-Za-z/-]+", name) for name in names)
-    # CUDA sees no GPU at all where one is named twice.
-    if not told or len({*names}) < len(names) or (listed == text and listed.isdigit()):
-        return None
-    return f"device={','.join(names)}"
 
 
 def not_with_lines(lines: object, gpus: str, expect_gpus: int | None = None) -> None:

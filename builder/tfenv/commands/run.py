@@ -22,7 +22,9 @@ _STOPPED = (130, 141, 143)
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("cell", metavar="CELL")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARG]...]")
-@click.option("--gpus", default="auto", show_default=True, help="auto, none, or a value of docker's --gpus.")
+@click.option(
+    "--gpus", default="auto", show_default=True, help="As of tfenv verify, or any value of docker's."
+)
 @click.option("--print", "only_print", is_flag=True, help="Show the docker line, do not run it.")
 @click.option("--read-only", is_flag=True, help="With a read-only root file system.")
 @click.option("--no-workdir", is_flag=True, help="Do not mount the current folder at /workspace.")
@@ -52,6 +54,7 @@ def command(
     from tfenv import runline
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
+    from tfenv.given_gpus import parse
     from tfenv.history.moving import held_name, held_words
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
@@ -70,7 +73,7 @@ def command(
         check(engine)
         image = runline.first_image(images, chosen.name, docker, run_command)
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
-    wanted, note = runline.choose_gpus(gpus, here_gpu)
+    wanted, note = runline.choose_gpus(parse(gpus) or gpus, here_gpu)
     if note:
         console.note(note)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()

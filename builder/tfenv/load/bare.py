@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tfenv.container import Spec
 from tfenv.errors import UsageError
-from tfenv.rootfs_run import RunningProcess, steering
+from tfenv.given_gpus import steering
+from tfenv.rootfs_run import RunningProcess
 
 BARE = "no container"  # in the place of the engine's version
 

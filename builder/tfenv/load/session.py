@@ -10,11 +10,11 @@ from tfenv import build
 from tfenv.container import Ended, Spec
 from tfenv.errors import TfenvError
 from tfenv.files import LINES_MOST, read_text
+from tfenv.given_gpus import given, there
 from tfenv.meant import Meant
 from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs, read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
-from tfenv.verify import given, there
 from tfenv.verify_elsewhere import image_digest, smi
 from tfenv.workspace import Workspace
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tfenv import build, render
 from tfenv.engine import run_command
+from tfenv.given_gpus import given
 from tfenv.runline import choose_gpus, gpu_here
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ def check(
             image.id,
             declared(cell, lock, image.id),
             digest=image.id,
-            host=verify.host_facts(run_command, engine, gpus=verify.given(wanted)),
+            host=verify.host_facts(run_command, engine, gpus=given(wanted)),
             runner=runner,
             suite=suite,
-            gpus=verify.given(wanted),
+            gpus=given(wanted),
             more=verify.expecting(expect_gpus),
             endpoint=engine.endpoint,
             on_check=tell,

@@ -6,7 +6,7 @@ verified, and a new check changes no digest. Here is only the host's side of it.
 
 from .declaration import CUDA_FOLDERS, FOREIGN, declared_for
 from .engine import expecting, on_engine
-from .host import given, host_facts, there
+from .host import host_facts
 from .image import verify_image
 from .judging import NO_GPU, STATUS, judge
 from .kit import kit_commands, write_kit
@@ -38,7 +38,6 @@ __all__ = [
     "declared_hash",
     "driver_version",
     "expecting",
-    "given",
     "host_facts",
     "in_network",
     "in_one",
@@ -51,7 +50,6 @@ __all__ = [
     "plan_of",
     "suite_hash",
     "take",
-    "there",
     "told_host",
     "verify_image",
     "write_kit",

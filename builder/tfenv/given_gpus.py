@@ -1,0 +1,90 @@
+"""What ``--gpus`` says, and what that is for CUDA and for nvidia-smi (for the engine: ``container.gpus``).
+
+Only the standard library and tfenv's own code are used, as ``rootfs_run`` does with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tfenv.errors import NotReadyError
+
+if TYPE_CHECKING:
+    from tfenv.engine import Run
+
+_NAME = r"0|[1-9][0-9]{0,3}|(GPU|MIG)-[0-9A-Za-z/-]+"
+WORDS = (
+    "auto, all, none, a number from 1 on, or a list without repeats "
+    "(0,1; device=0 for one; or what nvidia-smi -L calls them)"
+)
+
+
+def parse(text: str) -> str | None:
+    """``auto``, ``all``, ``none``, a number of GPUs, or ``device=`` and those that are named; None if wrong.
+
+    A list has indices, or UUIDs as nvidia-smi -L shows them; also in the quotes that docker wants around
+    one. One number alone is how many.
+    """
+    text = text.strip().strip("\"'")
+    if text in ("auto", "all", "none") or re.fullmatch("[1-9][0-9]{0,3}", text):
+        return text
+    listed = text.removeprefix("device=")
+    names = [name.strip() for name in listed.split(",")]
+    # CUDA sees no GPU at all where one is named twice.
+    known = all(re.fullmatch(_NAME, name) for name in names) and len({*names}) == len(names)
+    return None if not known or text.isdigit() else f"device={','.join(names)}"
+
+
+def given(wanted: str | None) -> bool | str:
+    """What a container is given, as of ``container.Spec``, of what ``runline.choose_gpus`` says."""
+    return True if wanted == "all" else wanted or False
+
+
+def names(gpus: bool | str) -> str | None:
+    """The given GPUs as a list: ``0,1``; None for all, empty for none.
+
+    Args:
+        gpus: as of ``container.Spec``: falsy for none; True or ``all``; a number; or a list.
+    """
+    if not gpus or gpus == "none":
+        return ""
+    if gpus is True or gpus in ("all", "auto"):
+        return None
+    return ",".join(map(str, range(int(gpus)))) if gpus.isdigit() else gpus.removeprefix("device=")
+
+
+def steering(gpus: bool | str) -> dict[str, str]:
+    """The variables by which CUDA sees the given GPUs, numbered as nvidia-smi does; none for all."""
+    visible = names(gpus)
+    if not visible:
+        return {} if visible is None else {"CUDA_VISIBLE_DEVICES": ""}
+    return {"CUDA_VISIBLE_DEVICES": visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def smi_option(gpus: bool | str) -> list[str]:
+    """The option by which nvidia-smi shows the given GPUs alone; none for all."""
+    listed = names(gpus)
+    return ["-i", listed] if listed else []
+
+
+def there(gpus: bool | str, run: Run) -> bool | str:
+    """The same GPUs by their numbers, where they are chosen; proved to be here.
+
+    Args:
+        gpus: as of ``container.Spec``. MIG devices stay as they are: nvidia-smi does not tell of one.
+
+    Raises:
+        NotReadyError: this host lacks one of them.
+    """
+    listed = names(gpus)
+    if not listed or "MIG-" in listed:
+        return gpus
+    done = run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader", *smi_option(gpus)])
+    wanted, found = listed.split(","), done.stdout.split()
+    if done.returncode or len(found) != len(wanted) or not all(map(str.isdigit, found)):
+        raise NotReadyError(
+            f"this host does not have the GPUs {listed}", remedy="see which there are: nvidia-smi -L"
+        )
+    # In the order that was asked for, where they were named by number.
+    return "device=" + ",".join(wanted if set(wanted) == set(found) else found)
