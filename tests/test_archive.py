@@ -54,7 +54,7 @@ def test_every_part_is_what_it_says(here: Place, tell: Tell, tmp_path: Path) -> 
         suite="smoke",
         suite_hash="s" * 64,
         verdict="pass",
-        host=ReportHost(kernel="6.1"),
+        host=ReportHost(kernel="6.1", gpus=("H",), driver="580"),
         checks=(Check(name="libraries", status="pass"),),
         started=0,
         seconds=1.0,
