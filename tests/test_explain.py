@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,7 +178,7 @@ def test_a_question_in_words() -> None:
 @pytest.fixture
 def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tell:
     monkeypatch.setattr("tfenv.compat.table.known", lambda: KNOWN)
-    monkeypatch.setattr("tfenv.commands.explain._matrix", lambda _console: MATRIX)
+    monkeypatch.setattr("tfenv.commands.explain._workspace", lambda _console: SimpleNamespace(matrix=MATRIX))
 
     def run(*arguments: str) -> Told:
         code = cli.run(["explain", *arguments])

@@ -101,3 +101,13 @@ def subjects(workspace: Workspace, cell: Environment) -> list[Subject]:
         return [below, Subject(cell=cell, lock=None)]
     own = replace(joined.layer(cell, row, team), wheels=team.wheels)
     return [below, Subject(cell=cell, lock=own, row=row, behind=behind_now(workspace, cell, team))]
+
+
+def explain(workspace: Workspace, cell: Environment) -> tuple[dict[str, Any], list[str]]:
+    """What there is to say of an environment, as data and in lines."""
+    from tfenv.store import default_store
+    from tfenv.team import telling
+    from tfenv.team.about import about
+
+    told = about(workspace, cell, default_store(os.environ))
+    return told.as_dict(), telling.lines(told)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfenv.commands import _pasted
+from tfenv.commands import _environments, _pasted
 from tfenv.commands._common import emit, json_option
 
 if TYPE_CHECKING:
     from tfenv.compat.model import Finding, Query
     from tfenv.console import Console
     from tfenv.explaining import Answer
-    from tfenv.model import Matrix
+    from tfenv.model import Environment, Matrix
+    from tfenv.workspace import Workspace
 
 #: Parts of a question that are versions: their name, and how one looks.
 _VERSIONS = {
@@ -29,6 +30,7 @@ _VERSIONS = {
 _NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 _RELEASE = re.compile(_NUMBERS.pattern + r"((a|b|rc)[0-9]{1,9})?(\.(post|dev)[0-9]{1,9})*")
 _MOST = 1 << 20  # bytes of a file: a list of hundreds of packages with their hashes has fewer
+_NAMED = 5  # environments in a message
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -82,6 +84,9 @@ def command(
     and files of others can be judged. With a GPU, a driver or a Python alone, it lists the cells that run.
     What is not known is said to be unknown.
 
+    NAME is a team's environment: then also what it stands on, what it adds and why, what it needs of a host,
+    and what was verified of it.
+
     NAME is also a file, or - for what is piped in: the output of TensorFlow, NCCL, Docker, a build, pip or
     uv, nvidia-smi or docker info, as it was pasted. Then the cause is told, with the lines that decided and
     what to do; what everybody sees is told apart. Options say what the text leaves out (--driver, --gpu).
@@ -106,8 +111,10 @@ def command(
         if sort == "output":
             return _pasted.explain(text, asked, lambda: _matrix(console), as_json=as_json)
         name = None
-    matrix = _matrix(console)
-    base = _query(name, asked, bool(sort), matrix)
+    workspace = _workspace(console)
+    matrix = workspace.matrix if workspace else None
+    environment = _environment(name, matrix)
+    base = _query(environment.start.name if environment else name, asked, bool(sort), matrix)
     world = known()
     codes = []
     pasted = _pasted.is_text(asked_name) and sort == "dockerfile"
@@ -119,7 +126,11 @@ def command(
         if pasted and {one.code for one in told.verdict.findings} <= {"dockerfile-empty"}:
             # What is wrong with it, a login for one, may be known to the rules of texts.
             return _pasted.explain(content, asked, lambda: matrix, as_json=as_json)
-        emit(told.as_dict(), as_json=as_json, text=_text(told))
+        data, text = told.as_dict(), _text(told, environment.name if environment else "")
+        if environment and workspace and not sort:
+            more, lines = _environments.explain(workspace, environment)
+            data, text = {**data, "environment": more}, "\n  ".join([text, *lines])
+        emit(data, as_json=as_json, text=text)
         codes.append(_code(told, strict=strict))
     return next((code for code in (1, 3) if code in codes), 0)
 
@@ -158,7 +169,9 @@ def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Mat
         bare = name.removeprefix(f"{matrix.repository}:") if matrix else name
         parts = parse_name(bare.removeprefix("tfenv:"))
         if parts is None:
-            remedy = "name a cell, e.g. 2.15-cu12, a file that is there, or - for what is piped in"
+            own = [one.name for one in matrix.environments] if matrix else []
+            also = f", an environment ({', '.join(own[:_NAMED])})" if own else ""
+            remedy = f"name a cell, e.g. 2.15-cu12{also}, a file that is there, or - for what is piped in"
             raise _usage(f"'{name}' is not the name of a cell, nor part of one", remedy)
         named = {
             "tensorflow": parts.release,
@@ -205,16 +218,31 @@ def _check(query: Query) -> None:
             raise _usage(f"'{value[:80]}' is no version of {name}", f"give a version such as {example}")
 
 
-def _matrix(console: Console) -> Matrix | None:
-    """The matrix of this folder; None where there is none that can be read."""
+def _workspace(console: Console) -> Workspace | None:
+    """The workspace of this folder; None where there is no matrix that can be read."""
     from tfenv.errors import UsageError
     from tfenv.workspace import here_or_checkout
 
     try:
-        return here_or_checkout(console.note).matrix
+        workspace = here_or_checkout(console.note)
+        _ = workspace.matrix
     except UsageError as error:
         console.note(f"no cells are named: {error.message}")
         return None
+    return workspace
+
+
+def _matrix(console: Console) -> Matrix | None:
+    workspace = _workspace(console)
+    return workspace.matrix if workspace else None
+
+
+def _environment(name: str | None, matrix: Matrix | None) -> Environment | None:
+    """The team's environment that a name means."""
+    if not name or matrix is None:
+        return None
+    bare = name.removeprefix(f"{matrix.repository}:").removeprefix("tfenv:")
+    return next((own for own in matrix.environments if own.name == bare), None)
 
 
 def _with_lines(told: Answer, text: str) -> Answer:
@@ -226,7 +254,7 @@ def _with_lines(told: Answer, text: str) -> Answer:
     return replace(told, verdict=replace(told.verdict, findings=found))
 
 
-def _text(told: Answer) -> str:
+def _text(told: Answer, environment: str = "") -> str:
     from tfenv.explaining import NOTHING
 
     words = {"runs": "runs", "limit": "runs, with limits", "refused": "refused", "unknown": "cannot tell"}
@@ -235,7 +263,7 @@ def _text(told: Answer) -> str:
         told_of = "no TensorFlow is named, so there is nothing to judge"
     if told.verdict.gravest == "lint":
         told_of += ", and should be changed all the same"
-    lines = [f"{told.cell or told.asked}: {told_of}"]
+    lines = [f"{environment or told.cell or told.asked}: {told_of}"]
     if told.cell:
         lines.append(f"  {told.asked}")
     for finding in told.verdict.findings:

@@ -29,19 +29,20 @@ def verdict(reports: Iterable[Report]) -> str:
 def of_folders(folders: Iterable[Path]) -> Verdicts:
     """Reads the reports in folders of reports; a damaged one is none."""
     folders = tuple(folders)
+    return lambda digest: verdict(reports(folders, digest))
 
-    def of(digest: str) -> str:
-        found = []
-        start = digest.removeprefix("sha256:")[:12]
-        for folder in folders:
-            for path in folder.glob(f"{start}-*"):
-                try:
-                    found.append(report.read(path))
-                except IntegrityError:
-                    continue
-        return verdict(of for of in found if of.digest == digest)
 
-    return of
+def reports(folders: Iterable[Path], digest: str) -> list[Report]:
+    """The reports of a digest in folders of reports; a damaged one is none."""
+    found = []
+    start = digest.removeprefix("sha256:")[:12]
+    for folder in folders:
+        for path in folder.glob(f"{start}-*"):
+            try:
+                found.append(report.read(path))
+            except IntegrityError:
+                continue
+    return [of for of in found if of.digest == digest]
 
 
 def everywhere(images: Path, store: Path) -> Verdicts:

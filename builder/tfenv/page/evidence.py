@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
@@ -118,16 +119,16 @@ def _of_lock(folder: Path, lock: Lock | None) -> Standing:
         return Standing(kind="open")
     recorded = digest.read(folder)
     ours = recorded is not None and recorded.lock == lock_hash(lock)
-    proofs = _proofs(folder / "reports", recorded.manifest) if recorded and ours else ()
+    found = _proofs(folder / "reports", recorded.manifest) if recorded and ours else ()
     if not lock.complete:
         note = f"The digest of {lock.base_image} is not known yet."
-        return Standing(kind="partly", proofs=tuple(of for of in proofs if of.stand_in), note=note)
+        return Standing(kind="partly", proofs=tuple(of for of in found if of.stand_in), note=note)
     if recorded is None:
         return Standing(kind="locked")
     if not ours:
         return Standing(kind="locked", note="The digest that is recorded is of another lock.")
-    proofs = tuple(of for of in proofs if not of.stand_in)
-    return Standing(kind=_kind(proofs), digest=recorded.manifest, proofs=proofs)
+    found = tuple(of for of in found if not of.stand_in)
+    return Standing(kind=_kind(found), digest=recorded.manifest, proofs=found)
 
 
 def _kind(proofs: tuple[Proof, ...]) -> Kind:
@@ -140,14 +141,19 @@ def _kind(proofs: tuple[Proof, ...]) -> Kind:
 
 
 def _proofs(folder: Path, manifest: str) -> tuple[Proof, ...]:
-    """The newest report of each kind of host, of exactly this digest.
+    folders = sorted(path for path in folder.glob("*") if (path / report.CTRF).is_file())
+    return proofs(of for of in map(report.read, folders) if of.digest == manifest)
+
+
+def proofs(reports: Iterable[Report]) -> tuple[Proof, ...]:
+    """The newest report of each kind of host, of those of one digest.
 
     A smoke suite in which nothing failed says no more than a full one before it.
     """
-    folders = sorted(path for path in folder.glob("*") if (path / report.CTRF).is_file())
-    found = [of for of in map(report.read, folders) if of.digest == manifest and of.suite != "workers"]
     newest: dict[tuple[tuple[str, ...], str], Report] = {}
-    for of in sorted(found, key=lambda of: (of.started, of.key)):
+    for of in sorted(reports, key=lambda of: (of.started, of.key)):
+        if of.suite == "workers":
+            continue
         kind = of.host.gpus, of.host.driver
         if of.suite == "full" or of.verdict == "fail" or newest.get(kind, of).suite != "full":
             newest[kind] = of
