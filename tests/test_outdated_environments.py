@@ -210,6 +210,33 @@ def test_an_environment_without_a_lock(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(f.cell, f.kind) for f in result.findings if f.cell] == [("vision", "not locked")]
 
 
+@pytest.mark.parametrize(
+    ("offered", "severity", "said"),
+    [
+        (("2.15.1", "2.16.1"), "info", "tfenv new NAME --from 2.16.1"),
+        (("2.15.1",), "info", "no row of it"),
+        (None, "act", "tfenv facts audit"),
+    ],
+)
+def test_a_later_minor_release_is_news_to_a_team(
+    here: Place, offered: tuple[str, ...] | None, severity: str, said: str
+) -> None:
+    probes = world(here, teams.wheel("tensorflow", "2.16.1"))
+    result = look(subjects(here), here.workspace.matrix, probes, TODAY, offered)
+    (finding,) = (finding for finding in result.findings if not finding.cell)
+    assert (finding.kind, finding.severity) == ("minor", severity) and said in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("offered", "said"), [(("2.15.2",), "tfenv new NAME --from 2.15.2"), ((), "add a row")]
+)
+def test_a_later_patch_release_for_a_team(here: Place, offered: tuple[str, ...], said: str) -> None:
+    probes = world(here, teams.wheel("tensorflow", "2.15.2"))
+    result = look(subjects(here), here.workspace.matrix, probes, TODAY, offered)
+    (finding,) = (finding for finding in result.findings if finding.kind == "patch")
+    assert finding.severity == "act" and said in finding.remedy
+
+
 def tell(here: Place, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.chdir(here.workspace.matrix_path.parent)
     monkeypatch.setattr("tfenv.outdated.host.host_probes", lambda env, *, resolve: world(here))

@@ -49,11 +49,23 @@ def command(cells: tuple[str, ...], every: bool, resolve: bool, as_json: bool) -
     workspace = here_or_checkout(console.note)
     subjects, damaged = _subjects(workspace, cells, every, console, as_json=as_json)
     probes = host_probes(os.environ, resolve=resolve)
-    result = look(subjects, workspace.matrix, probes, datetime.now(timezone.utc).date())
+    today = datetime.now(timezone.utc).date()
+    result = look(subjects, workspace.matrix, probes, today, _offered(workspace))
     for gap in _grouped(result.unasked):
         console.note(gap)
     emit(_plain(result), as_json=as_json, text=_text(result, len(subjects)))
     return EXIT_FAILED if damaged else result.exit_code
+
+
+def _offered(workspace: Workspace) -> tuple[str, ...] | None:
+    """The releases of tfenv's own matrix, for a team's; None where it is that one."""
+    from tfenv import resources
+    from tfenv.matrix_cache import cached_matrix
+
+    own = resources.own_matrix()
+    if own.resolve() == workspace.matrix_path.resolve():
+        return None
+    return tuple(row.tensorflow for row in cached_matrix(own, workspace.memo).rows)
 
 
 def _subjects(

@@ -30,13 +30,23 @@ class _Key:
     name: str
 
 
-def look(subjects: Iterable[Subject], matrix: Matrix, probes: Probes, today: date) -> Result:
-    """Everything that is to be said of these cells today. Raises nothing for what cannot be asked."""
+def look(
+    subjects: Iterable[Subject],
+    matrix: Matrix,
+    probes: Probes,
+    today: date,
+    offered: tuple[str, ...] | None = None,
+) -> Result:
+    """Everything that is to be said of these cells today. Raises nothing for what cannot be asked.
+
+    Args:
+        offered: releases that tfenv's own matrix has rows of, where ``matrix`` is a team's.
+    """
     subjects = tuple(subjects)
     questions = dict(_questions(subjects, probes))
     answered, unasked = ask_all(questions)
     answers = _answers(answered, probes)
-    world = World(matrix=matrix, answers=answers, today=today)
+    world = World(matrix=matrix, answers=answers, today=today, offered=offered)
     return Result(
         findings=findings(subjects, world),
         unasked=(*unasked, *_without_hashes(subjects, answers, probes)),

@@ -73,8 +73,13 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """All that a rule may decide from, beside the cell and its lock."""
+    """All that a rule may decide from, beside the cell and its lock.
+
+    Args:
+        offered: releases that tfenv's own matrix has rows of, where the matrix is a team's; else None.
+    """
 
     matrix: Matrix
     answers: Answers
     today: date
+    offered: tuple[str, ...] | None = None

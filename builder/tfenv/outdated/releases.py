@@ -32,12 +32,15 @@ def newer_patch(subject: Subject, world: World) -> Iterator[Finding]:
             kind="patch",
             severity="act",
             message=f"TensorFlow {found} is out, the row has {mine}",
-            remedy=f"add a row for {found} to matrix.yaml, then: tfenv lock --all",
+            remedy=_brought(found, world) or f"add a row for {found} to matrix.yaml, then: tfenv lock --all",
         )
 
 
 def newer_minor(world: World) -> Iterator[Finding]:
-    """A minor release beyond those of the matrix: a release is to be added, a candidate is news."""
+    """A minor release beyond those of the matrix: a release is to be added, a candidate is news.
+
+    A team has the rows that it wants, so to a team both are news.
+    """
     project = world.answers.projects.get(TENSORFLOW)
     rows = _rows(world)
     if project is None or not rows:
@@ -45,13 +48,26 @@ def newer_minor(world: World) -> Iterator[Finding]:
     beyond = [version for version, _ in project.wheels if _minor(version) > max(map(_minor, rows))]
     finals = [version for version in beyond if final_only(version)]
     if newest := (finals or beyond)[:1]:
+        team = world.offered is not None
+        missing = (
+            "nothing: this tfenv has no row of it"
+            if team
+            else ("read its facts, `tfenv facts audit`, and add a row to matrix.yaml")
+        )
         yield Finding(
             cell="",
             kind="minor",
-            severity="act" if finals else "info",
+            severity="act" if finals and not team else "info",
             message=f"TensorFlow {newest[0]} is out, a minor release that no row has",
-            remedy="read its facts, `tfenv facts audit`, and add a row to matrix.yaml",
+            remedy=_brought(newest[0], world) or missing,
         )
+
+
+def _brought(release: Version, world: World) -> str:
+    """How a team gets the row of a release from tfenv's own matrix; empty where that has none."""
+    if not any(order(one) == release for one in world.offered or ()):
+        return ""
+    return f"where you want it, tfenv brings its row: tfenv new NAME --from {release} -r FILE"
 
 
 def vanished_release(subject: Subject, world: World) -> Iterator[Finding]:
