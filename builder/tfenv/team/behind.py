@@ -34,9 +34,7 @@ def behind(cell: Environment, lock: TeamLock, row: RowPin, template: str) -> Beh
     """
     if late := differences(cell, row.cell, row.packages, lock):
         return Behind(
-            message="its lock was made from something else than is there now: " + "; ".join(late),
-            remedy=f"tfenv lock {cell.name} --upgrade all",
-            details=tuple(late),
+            message="; ".join(late), remedy=f"tfenv lock {cell.name} --upgrade all", details=tuple(late)
         )
     keep = f"tfenv lock {cell.name}   (keeps every pin), then: tfenv render {cell.name}"
     if lock.row.inputs != row.inputs:
@@ -50,7 +48,7 @@ def behind(cell: Environment, lock: TeamLock, row: RowPin, template: str) -> Beh
             message=f"another digest is recorded of {row.cell} than when it was locked", remedy=keep
         )
     if lock.template != template:
-        return Behind(message="its lock was made for other templates", remedy=keep)
+        return Behind(message="it was locked for other templates", remedy=keep)
     return None
 
 
