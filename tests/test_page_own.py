@@ -130,3 +130,23 @@ def test_a_page_that_lacks_an_environment_is_not_current(
     assert cli.run(["page", "--check"]) == 0
     teams.lock(here.workspace)
     assert cli.run(["page", "--check"]) == EXIT_FAILED
+
+
+@pytest.mark.browser
+def test_a_picked_gpu_is_answered_for_environments_too(here: Place, tmp_path: Path) -> None:
+    import browsers
+
+    teams.lock(here.workspace)
+    file = tmp_path / "matrix.html"
+    file.write_text(to_html(page_of(here)), encoding="utf-8")
+    with browsers.browser() as browser:
+        page = browser.new_page()
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{file.as_uri()}#gpu=H100&driver=580")
+        assert page.get_attribute("#env-vision", "data-state") == "limited"
+        assert "2 run with a limit" in page.inner_text("#count")
+        page.fill("#driver", "470")
+        page.check("#only")
+        assert not page.is_visible("#own") and not page.is_visible("nav a[href='#own']")
+        assert faults == []
