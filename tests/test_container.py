@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from tfenv.container import (
     explained,
     split_name,
 )
+from tfenv.container.running import Running
 from tfenv.engine import probe
 from tfenv.errors import IntegrityError, NotReadyError
 
@@ -297,3 +301,73 @@ def test_a_context_that_does_not_exist_is_not_the_default_engine(monkeypatch, tm
     with missing as caught, connect({"DOCKER_CONTEXT": "gone"}):
         pass
     assert "docker context use default" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "tcp://[::1",
+        "tcp://host:notaport",
+        "tcp://127.0.0.1:99999",
+        "garbage",
+        "://",
+        "http://",
+    ],
+)
+def test_an_address_that_is_none_is_no_traceback(host):
+    with (
+        pytest.raises(NotReadyError, match="gave no usable answer") as caught,
+        connect({"DOCKER_HOST": host}),
+    ):
+        pass
+    assert host in caught.value.message and "DOCKER_HOST" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", '"x"', '{"currentContext": 5}', '{"currentContext": ["x"]}', '{"proxies": 5}']
+)
+def test_a_configuration_that_is_none_is_no_traceback(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text(text)
+    unusable = pytest.raises(NotReadyError, match="is not usable")
+    with unusable as caught, connect({"DOCKER_CONFIG": str(tmp_path)}):
+        pass
+    assert str(tmp_path) in caught.value.message and "config.json" in caught.value.remedy
+
+
+class Stuck:
+    """An engine that answers nothing any more."""
+
+    closed = False
+
+    def kill(self, _name):
+        raise requests.ReadTimeout("no answer")
+
+    def close(self):
+        Stuck.closed = True
+
+
+def test_where_the_engine_hangs_nobody_listens_to_it_for_ever():
+    Running(Stuck(), "c", Stuck()).kill()
+    assert Stuck.closed
+    Running(Stuck(), "c", iter(())).kill()
+
+
+@pytest.mark.engine
+def test_what_a_killed_tfenv_left_is_removed_by_the_next(tmp_path):
+    script = (
+        "import sys, os, signal\n"
+        "from tfenv.container import Spec, connect\n"
+        "spec = Spec(image=sys.argv[1], entrypoint=('/usr/bin/python3',))\n"
+        "with connect() as one, one.network('x') as net, one.container(spec) as c:\n"
+        "  print(c.id, net, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with built(tmp_path) as (name, _, containers):
+        done = subprocess.run(
+            [sys.executable, "-c", script, name], capture_output=True, text=True, check=False
+        )
+        container, network = done.stdout.split()
+        assert done.returncode == -signal.SIGKILL and container in all_containers()
+        assert containers._api.networks(names=[network])
+        containers.run(Spec(image=name, entrypoint=("/usr/bin/python3",)))
+        assert container not in all_containers() and not containers._api.networks(names=[network])

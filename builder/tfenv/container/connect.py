@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tfenv.engine import not_reached
 from tfenv.errors import NotReadyError
 
 from .errors import explained
@@ -27,7 +28,17 @@ def connect(env: Mapping[str, str] = os.environ, *, timeout: int = 60) -> Iterat
         NotReadyError: it does not answer.
     """
     with explained():
-        client = _client(env, timeout)
+        try:
+            client = _client(env, timeout)
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            # The SDK takes it for granted that addresses and the client's configuration are well-formed.
+            if env.get("DOCKER_HOST"):
+                raise not_reached(str(error), env["DOCKER_HOST"]) from error
+            folder = env.get("DOCKER_CONFIG") or "~/.docker"
+            raise NotReadyError(
+                f"the docker client's configuration in {folder} is not usable: {error}",
+                remedy="mend its config.json, or move it away; see `docker context ls`",
+            ) from error
     try:
         with explained():
             client.ping()

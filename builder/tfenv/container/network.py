@@ -11,6 +11,7 @@ from typing import Any
 from tfenv.errors import TfenvError
 
 from .errors import explained
+from .leftovers import LABEL, owner
 
 
 class Networks:
@@ -28,7 +29,7 @@ class Networks:
         name = f"tfenv-{purpose}-{secrets.token_hex(6)}"
         try:
             with explained():
-                self._api.create_network(name, driver="bridge", internal=True, labels={"tfenv": purpose})
+                self._api.create_network(name, driver="bridge", internal=True, labels={LABEL: owner()})
             yield name
         finally:
             self._remove_network(name)

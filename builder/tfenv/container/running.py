@@ -13,6 +13,7 @@ from tfenv.errors import TfenvError
 from .errors import explained
 from .gpus import device_request
 from .images import Images
+from .leftovers import LABEL, owner, remove_leftovers
 from .network import Networks
 from .spec import Ended, Spec
 
@@ -22,7 +23,7 @@ Output = tuple[bytes, bytes]
 class Running:
     """A started container; ``Containers.container`` removes it."""
 
-    def __init__(self, api: Any, name: str, stream: Iterator[Any]) -> None:
+    def __init__(self, api: Any, name: str, stream: Any) -> None:
         self._api = api
         self._stream = stream
         self.id = name
@@ -41,11 +42,15 @@ class Running:
             return Ended(status, bool(state.get("OOMKilled")))
 
     def kill(self) -> None:
-        """End it now; nothing if it has ended."""
+        """End it now; nothing if it has ended. Where the engine does not answer, listen to it no longer."""
         import docker.errors
 
-        with contextlib.suppress(docker.errors.APIError), explained(keep=(docker.errors.APIError,)):
-            self._api.kill(self.id)
+        try:
+            with contextlib.suppress(docker.errors.APIError), explained(keep=(docker.errors.APIError,)):
+                self._api.kill(self.id)
+        except TfenvError:
+            with contextlib.suppress(OSError, AttributeError, docker.errors.DockerException):
+                self._stream.close()
 
     def exec(self, argv: Sequence[str], *, user: str = "") -> tuple[int, bytes, bytes]:
         """Run one more command in it: (exit status, stdout, stderr)."""
@@ -69,6 +74,7 @@ class Containers(Images, Networks):
         """
         api = self._api
         made = ""
+        remove_leftovers(api)
         try:
             with explained():
                 made = api.create_container(**self._config(spec))["Id"]
@@ -103,6 +109,7 @@ class Containers(Images, Networks):
         return {
             **network,
             "image": spec.image,
+            "labels": {LABEL: owner()},
             "command": list(spec.command) or None,
             "user": spec.user or None,
             "entrypoint": list(spec.entrypoint) or None,
