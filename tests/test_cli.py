@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -358,6 +359,34 @@ def test_a_terminal_that_is_gone_is_no_trouble_while_ending(
     assert here.leftovers() == []
     with pytest.raises(ProcessLookupError):
         os.kill(client, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_another_signal_does_not_break_off_the_cleaning_up(number: int) -> None:
+    cleaned = False
+    with pytest.raises(KeyboardInterrupt), cli.stoppable() as came:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        finally:
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), number)
+                time.sleep(0.01)
+            cleaned = True
+    assert cleaned and came[0] == number and len(came) == 7
+
+
+def test_who_waits_for_it_too_long_may_break_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_CLEANING_SECONDS", -1)
+    with pytest.raises(KeyboardInterrupt), cli.stoppable():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
+            pytest.fail("the cleaning up went on")
 
 
 def test_ctrl_c_says_that_one_can_go_on(

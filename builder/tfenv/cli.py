@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,6 +51,9 @@ COMMANDS = {
 # Other spellings that users type.
 ALIASES = {"licences": "licenses"}
 EPILOG = "Exit codes: 0 done or verified, 1 failed, 2 usage, 3 could not be verified, 4 host not ready."
+
+
+_CLEANING_SECONDS = 10
 
 
 class _Commands(click.Group):
@@ -166,15 +170,20 @@ def _run(argv: Sequence[str] | None, came: list[int]) -> int:
 def stoppable() -> Iterator[list[int]]:
     """A kill, or a terminal that is closed, gets to clean up like Ctrl-C; gives the signals that came."""
     came: list[int] = []
+    began = 0.0
 
     def stop(number: int, _frame: object) -> None:
+        nonlocal began
         came.append(number)
-        if len(came) == 1:  # another one would break off the cleaning up
+        # Another one would break off the cleaning up, which an impatient user gets after a while only.
+        if len(came) == 1 or (number == signal.SIGINT and time.monotonic() - began > _CLEANING_SECONDS):
+            began = time.monotonic()
             raise KeyboardInterrupt
 
     # One that is ignored stays so: that is what `nohup` is for.
     main = threading.current_thread() is threading.main_thread()
-    wanted = [n for n in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(n) != signal.SIG_IGN]
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    wanted = [n for n in numbers if main and signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in wanted}
     try:
         yield came
