@@ -145,6 +145,11 @@ def test_the_speed_up_is_judged_by_generation(gpu: Any, ratio: float, severities
     assert [severity for severity, _ in said(mixed.judge_speed, speeds(ratio), gpu)] == severities
 
 
+def test_what_is_timed_is_a_chain_of_calls() -> None:
+    assert mixed.chain(lambda x, given: x + given, 3)(1, 2) == 7
+    assert mixed.chain(lambda x, given: x + given, 0)(1, 2) == 1
+
+
 def test_runs_that_differ_in_a_bit_fail_where_the_switch_exists() -> None:
     assert said(determinism.judge, [["00", "11"], ["00", "11"]], True) == []
     assert said(determinism.judge, [["00", "11"], ["00", "12"]], True)[0][0] == "error"
