@@ -103,10 +103,32 @@ def test_a_tag_is_removed_once():
     assert containers.inspect("a:1") is None
 
 
-@pytest.mark.parametrize("name", [".", "..", "a/../b", "./a", "a//b", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".", "..", "a/../b", "./a", "a//b", "", "a\nb", "A B", "?x=y#z", "a?b", "Upper", "-x"),
+        *("a:b:c", "a@b", "a@sha256:zz", "a\x00", "\u00e9", "a:" + "x" * 129),
+    ],
+)
 def test_a_name_that_is_none_in_a_url_is_no_image(name):
     api = Api({"x"}, {"a": "x"} | {name: "x"})
     assert Containers(api).inspect("a") == "x" and Containers(api).image(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tfenv:2.15-cu12",
+        "tfenv:2.15.1-cu12.2-cudnn8.9-py3.11-debian12",
+        "localhost:5000/team/envs_2/x__y:A.b-C",
+        "Registry.io/a/b.c-d@sha256:" + "ab" * 32,
+        "a:1@sha256:" + "ab" * 32,
+        "sha256:" + "ab" * 32,
+        "07861f5fc1bf",
+    ],
+)
+def test_what_names_an_image_is_asked_for(name):
+    assert Containers(Api({"x"}, {name: "x"})).inspect(name) == "x"
 
 
 def test_load_gives_the_digest_and_waits_without_limit(tmp_path):

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import small
 from small import CELL, Place
+from tfenv.commands._places import MODELS
 from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
 from tfenv.load import events_of
 from tfenv.load.running import Collected
+from tfenv.resources import verifier_dir
 from tfenv.rootfs_run import Rootfs
 
 Tell = Callable[..., tuple[int, str, str]]
@@ -211,3 +213,42 @@ def test_gpus_are_asked_for_as_of_verify(here: Place, tell: Tell, command: str) 
     code, _, err = tell(command, CELL, "--lines", str(LINES), "--gpus", "2")
     assert code == 2 and "the lines are printed already" in err
     assert tell(command, CELL, "--gpus", "none")[0] == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(["stress", "--minutes", wrong] for wrong in ("nan", "NaN", "inf", "1e999", "-1", "0")),
+        *(["bench", "--seconds", wrong] for wrong in ("nan", "inf", "-inf", "1e999", "1e300", "604801", "9")),
+        *(["bench", "--models", wrong] for wrong in ("", "foo", "resnet50,,transformer", "--x", "a b")),
+    ],
+)
+def test_what_no_run_can_be_told_is_refused_at_once(here: Place, tell: Tell, line: list[str]) -> None:
+    code, out, err = tell(line[0], CELL, "--lines", str(LINES), f"{line[1]}={line[2]}")
+    assert (code, out) == (2, "") and "Invalid value" in err and "Traceback" not in err
+
+
+def test_models_are_those_of_the_program(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+    collected(monkeypatch, seen)
+    tell("build", "--record", CELL)
+    line = ["bench", CELL, "--python", sys.executable, "--gpus", "all", "--reports", str(tmp_path)]
+    tell(*line, "--models", " transformer,resnet50,transformer")
+    assert seen[0][2][:3] == ("bench", "--models", "transformer,resnet50")
+    text = (verifier_dir() / "tfenv_load/models.py").read_text()
+    assert f'MODELS: dict[str, Any] = {{"{MODELS[0]}": ResNet50, "{MODELS[1]}": Transformer}}' in text
+
+
+@pytest.mark.parametrize("command", ["stress", "bench"])
+def test_a_folder_for_no_reports_is_found_before_the_run(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+    collected(monkeypatch, seen)
+    tell("build", "--record", CELL)
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file/x", Path("/proc/none/x")):
+        line = [command, CELL, "--python", sys.executable, "--gpus", "all", "--reports", str(folder)]
+        assert tell(*line)[0] == 4 and not seen

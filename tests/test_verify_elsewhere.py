@@ -383,3 +383,47 @@ def test_what_a_kit_prints_is_judged(
     path.write_bytes(done.stdout)
     code, found, _ = told(capsys, "--lines", str(path), "--digest", DIGEST)
     assert (code, found["verdict"], report.read(Path(found["reports"])).suite) == (3, "unverified", "workers")
+
+
+def test_lines_are_of_the_suite_that_was_named(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+    path.write_text(lines(code=verify.pack(), cell=small.CELL))
+    code, _, err = told(capsys, "--lines", str(path))
+    assert code == 0 and "what is judged is the suite smoke" in err
+    assert told(capsys, "--lines", str(path), "--suite", "smoke")[0] == 0
+    code, found, _ = told(capsys, "--lines", str(path), "--suite", "full")
+    assert code == 2 and "is of the suite smoke, not full" in found["error"]["message"]
+
+
+def test_one_way_to_a_verdict_is_named(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+    path.write_text("")
+    ways = [["--lines", str(path)], ["--rootfs", str(tmp_path)], ["--kit", str(tmp_path / "kit")]]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        code, found, _ = told(capsys, *ways[one], *ways[other])
+        assert code == 2 and "three ways" in found["error"]["message"]
+
+
+def test_a_folder_for_no_reports_is_found_before_the_checks(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfenv.pipeline.check", lambda *_, **__: pytest.fail("the suite was run"))
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file/x", Path("/proc/none/x")):
+        assert told(capsys, "--reports", str(folder))[0] == 4
+
+
+def test_a_kit_that_cannot_be_written_is_not_half_there(
+    here: small.Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kit"
+    assert told(capsys, "--kit", str(folder))[0] == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(verify.kit, "pack", lambda: b"another")
+    monkeypatch.setattr("os.fsync", lambda _fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    assert told(capsys, "--kit", str(folder))[0] == 4
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

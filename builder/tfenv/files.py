@@ -66,8 +66,8 @@ def own_sizes(folder: Path) -> list[int]:
     return [told.st_size for told in found if told.st_nlink == 1]
 
 
-def write_all(folder: Path, files: Mapping[str, str]) -> None:
-    """Write each file under a temporary name, then rename them all.
+def write_all(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write each file, a text as UTF-8, under a temporary name, then rename them all.
 
     Raises:
         NotReadyError: the folder cannot be written; the old files are untouched.
@@ -76,8 +76,9 @@ def write_all(folder: Path, files: Mapping[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for target, temporary in aside.items():
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(files[target.name])
+            told = files[target.name]
+            with temporary.open("wb") as file:
+                file.write(told.encode("utf-8") if isinstance(told, str) else told)
                 file.flush()
                 os.fsync(file.fileno())
         for target, temporary in aside.items():

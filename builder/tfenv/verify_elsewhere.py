@@ -36,11 +36,13 @@ class Asked:
 
     Args:
         gpus: as of ``--gpus``. expect_gpus: how many the image shall see; None for any number.
+        lines_suite: the suite that lines which were printed elsewhere have to be of; None for any.
     """
 
     suite: verify.Suite = "full"
     gpus: str = "auto"
     expect_gpus: int | None = None
+    lines_suite: verify.Suite | None = None
 
 
 def smi(argv: Sequence[str]) -> Completed:
@@ -237,21 +239,31 @@ def of_cell(
     else:
         assert lines is not None
         known = image_digest(workspace, cell, digest)
-        made = of_lines(lines, pipeline.declared(cell, lock, known), known)
+        made = of_lines(lines, pipeline.declared(cell, lock, known), known, asked.lines_suite)
     return replace(made, image=cell.name)
 
 
-def of_lines(path: Path, declared: Mapping[str, Any], digest: str) -> Report:
+def of_lines(
+    path: Path, declared: Mapping[str, Any], digest: str, suite: verify.Suite | None = None
+) -> Report:
     """The verdict on what the suite printed into a file, and other workers into the same with ``.1`` added.
 
+    Args:
+        suite: which one it has to be; None for any.
+
     Raises:
-        UsageError: it cannot be read. IntegrityError: as of ``from_lines``.
+        UsageError: it cannot be read, or is of another suite. IntegrityError: as of ``from_lines``.
     """
     text = read_text(path, LINES_MOST)
     beside = [path.with_name(f"{path.name}.{index}") for index in range(1, verify.WORKERS)]
     others = [read_text(one, LINES_MOST) for one in beside if one.is_file()]
     started = round(path.stat().st_mtime * 1000)
-    return from_lines(text, declared, digest, started=started, others=others)
+    made = from_lines(text, declared, digest, started=started, others=others)
+    if suite not in (None, made.suite):
+        raise UsageError(
+            f"{path} is of the suite {made.suite}, not {suite}", remedy=f"type: --suite {made.suite}"
+        )
+    return made
 
 
 def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:

@@ -40,7 +40,7 @@ def of_image(
     if lines is not None:
         if not digest:
             raise UsageError(f"nobody says which image {name} was", remedy="name it: --digest sha256:...")
-        made = of_lines(lines, verify.FOREIGN, whole_digest(digest))
+        made = of_lines(lines, verify.FOREIGN, whole_digest(digest), asked.lines_suite)
     elif rootfs is not None:
         made = in_rootfs(read_unpacked(rootfs), verify.FOREIGN, asked, on_check=_tell(host))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,21 @@ from tfenv.load.session import Place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+MODELS = ("resnet50", "transformer")  # that load.pyz has
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+class Duration(click.FloatRange):
+    """A range of durations, of which none is endless or no number at all."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """A number within the range."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):  # NaN is neither below nor above
+            self.fail(f"{value} is no duration.", param, ctx)
+        return found
 
 
 def place_options(function: _F) -> _F:
@@ -35,6 +50,20 @@ def place_options(function: _F) -> _F:
     ):
         function = decorate(function)
     return function
+
+
+def models_option(function: _F) -> _F:
+    """``--models``: what is trained."""
+
+    def read(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+        names = list(dict.fromkeys(name.strip() for name in value.split(",")))
+        if wrong := [name for name in names if name not in MODELS]:
+            raise click.BadParameter(f"{wrong[0]!r} is none of {', '.join(MODELS)}.")
+        return ",".join(names)
+
+    return click.option(
+        "--models", default=",".join(MODELS), show_default=True, callback=read, help="What is trained."
+    )(function)
 
 
 def place_of(

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from tfenv.commands._common import emit, json_option
-from tfenv.commands._places import place_of, place_options
+from tfenv.commands._places import Duration, models_option, place_of, place_options
 
 
 @click.command("bench")
 @click.argument("cell", metavar="CELL")
 @click.option("--quick", is_flag=True, help="What most people choose between, in 150 s.")
-@click.option("--seconds", type=click.FloatRange(10), help="For all; 150 quickly, else an hour.")
-@click.option("--models", default="resnet50,transformer", show_default=True, help="What is trained.")
+@click.option("--seconds", type=Duration(10, 7 * 86400), help="For all; 150 quickly, else an hour.")
+@models_option
 @place_options
 @json_option
 def command(
@@ -48,6 +48,7 @@ def command(
     from tfenv.load.session import NoGpuHereError, run_in
     from tfenv.load.tables import bench_text
     from tfenv.meant import meant
+    from tfenv.report import require_room
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
@@ -56,6 +57,8 @@ def command(
     named = meant(cell, workspace, host)
     chosen = named.cell
     total = seconds or (150.0 if quick else 3600.0)
+    kept = reports or host.store.root / "reports"
+    require_room(kept)
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "row":
@@ -82,7 +85,7 @@ def command(
     beside = next((one for name, docker, one in recorded if (name, docker) == (chosen.name, BARE)), None)
     record = Record(cell=chosen.name, digest=ran.digest, docker=ran.docker)
     advice = advise(run, others, beside if ran.docker != BARE else None)
-    folder = write(reports or host.store.root / "reports", run, record, bench_files(run, record, advice))
+    folder = write(kept, run, record, bench_files(run, record, advice))
     data = {"cell": chosen.name, "digest": ran.digest, "reports": str(folder), "why": run.why}
     rows = [asdict(row) for row in run.rows]
     text = (

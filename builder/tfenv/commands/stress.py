@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from tfenv.commands._common import emit, json_option
-from tfenv.commands._places import place_of, place_options
+from tfenv.commands._places import Duration, place_of, place_options
 
 
 @click.command("stress")
 @click.argument("cell", metavar="CELL")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.05, 24 * 60),
+    type=Duration(0.05, 24 * 60),
     default=5.0,
     show_default=True,
     help="How long; a hot room shows after ten or more.",
@@ -49,7 +49,7 @@ def command(
     from tfenv.load.session import run_in
     from tfenv.load.tables import words
     from tfenv.meant import meant
-    from tfenv.report import EXIT_CODES, summary
+    from tfenv.report import EXIT_CODES, require_room, summary
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
@@ -57,6 +57,8 @@ def command(
     workspace = here_or_checkout(host.console.note)
     named = meant(cell, workspace, host)
     chosen = named.cell
+    kept = reports or host.store.root / "reports"
+    require_room(kept)
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "sample" and int(event["t"]) % 10 == 0:
@@ -76,7 +78,7 @@ def command(
     run = stress_of(done.events, noted=done.noted, tail=done.stderr[-4000:])
     judged = judge(run)
     record = Record(cell=chosen.name, digest=ran.digest, docker=ran.docker)
-    folder = write(reports or host.store.root / "reports", run, record, stress_files(run, record))
+    folder = write(kept, run, record, stress_files(run, record))
     for check in judged.checks:
         host.console.note(f"  {check.status:<8} {check.name}  {summary(check)}")
     data = {"cell": chosen.name, "digest": ran.digest, "verdict": judged.verdict, "reports": str(folder)}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option, not_with_lines
 from tfenv.model import Cell
@@ -51,7 +52,9 @@ from tfenv.model import Cell
 )
 @click.option("--reports", type=click.Path(path_type=Path), help="Folder for the reports.")
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     cells: tuple[str, ...],
     every: bool,
     foreign: tuple[str, ...],
@@ -76,7 +79,7 @@ def command(
     from tfenv.console import Console
     from tfenv.errors import UsageError
     from tfenv.meant import Meant, all_meant
-    from tfenv.report import Report, failures, to_ctrf, write
+    from tfenv.report import Report, failures, require_room, to_ctrf, write
     from tfenv.store import default_store
     from tfenv.verify import FOREIGN, SUITES, kit_commands, write_kit
     from tfenv.workspace import here_or_checkout
@@ -88,13 +91,21 @@ def command(
         raise UsageError("one folder, or one file, holds one image", remedy="name one image")
     if kit and (len(foreign) > 1 or len(cells) > 1 or every):
         raise UsageError("a kit is of one image", remedy="name one")
+    if sum(map(bool, (kit, rootfs, lines))) > 1:
+        raise UsageError("--kit, --rootfs and --lines are three ways", remedy="give one of them")
     not_with_lines(lines, gpus, expect_gpus)
-    if reports:
-        reports.mkdir(parents=True, exist_ok=True)  # before minutes of checks whose verdict it is to hold
+    kept = reports or host.store.root / "reports"
+    if not kit:
+        require_room(kept)
     (wanted,) = (one for one in SUITES if one == suite)
-    asked = verify_elsewhere.Asked(suite=wanted, gpus=gpus, expect_gpus=expect_gpus)
+    said = ctx.get_parameter_source("suite") is not ParameterSource.DEFAULT
+    asked = verify_elsewhere.Asked(
+        suite=wanted, gpus=gpus, expect_gpus=expect_gpus, lines_suite=wanted if said else None
+    )
 
     def show(name: str, made: Report, folder: Path) -> int:
+        if made.suite != wanted:
+            host.console.note(f"{name}: what is judged is the suite {made.suite}")
         data = {"cell": name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
         lines = (f"{name}: {made.words}", failures(made), f"  {made.digest}", f"  reports: {folder}")
         text = "\n".join(line for line in lines if line)
@@ -107,8 +118,6 @@ def command(
         commands = kit_commands(f"{option}{name}", wanted, gpus=gpus, expect_gpus=expect_gpus)
         emit({"cell": name, "kit": str(kit), "commands": commands}, as_json=as_json, text="\n".join(commands))
         return 0
-
-    kept = reports or host.store.root / "reports"
 
     def any_image(name: str) -> int:
         made, folder = verify_foreign.of_image(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,12 @@ from tfenv.errors import IntegrityError, TfenvError
 from .errors import ContainerError, explain_api, explained
 
 _CHUNK = 1 << 20  # bytes
+# https://github.com/distribution/reference: a name, a tag, a digest; an id, whole or its beginning
+_NAME = re.compile(
+    r"(?:[A-Za-z0-9][A-Za-z0-9.:-]*/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?|sha256:[0-9a-f]+",
+    re.ASCII,
+)
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -41,7 +48,7 @@ class Images:
         """All that the engine says of the image ``name``, None if there is none."""
         import docker.errors
 
-        if not {"", ".", ".."}.isdisjoint(name.split("/")):
+        if not {"", ".", ".."}.isdisjoint(name.split("/")) or not _NAME.fullmatch(name):
             return None  # in a URL these would name something else than an image
         with explained(keep=(docker.errors.ImageNotFound,)):
             try:

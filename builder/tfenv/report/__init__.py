@@ -9,7 +9,7 @@ from .ctrf import from_ctrf, to_ctrf
 from .junit import to_junit
 from .markdown import to_markdown
 from .model import EXIT_CODES, Check, Finding, Host, Report, Severity, Status, Verdict, failures, key, summary
-from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, write
+from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, require_room, write
 
 __all__ = [
     "CTRF",
@@ -29,6 +29,7 @@ __all__ = [
     "from_ctrf",
     "key",
     "read",
+    "require_room",
     "summary",
     "to_ctrf",
     "to_junit",

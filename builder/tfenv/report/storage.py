@@ -21,12 +21,25 @@ from .model import Host, Report, key
 CTRF = "report.ctrf.json"
 JUNIT = "report.junit.xml"
 MARKDOWN = "report.md"
+_ROOM = 1 << 20  # bytes: more than most reports have
 
 WRITERS: dict[str, Callable[[Report], str]] = {
     MARKDOWN: to_markdown,
     JUNIT: to_junit,
     CTRF: lambda report: json.dumps(to_ctrf(report), indent=2, sort_keys=True, allow_nan=False) + "\n",
 }
+
+
+def require_room(parent: Path) -> None:
+    """Prove that reports can be written there, before a run whose result they are to hold.
+
+    Raises:
+        OSError: they cannot.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=parent) as file:
+        file.write(bytes(_ROOM))
+        file.flush()
 
 
 def write(report: Report, parent: Path) -> Path:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tfenv.files import write_all
+
 from .engine import expecting
 from .running import FOLDER
 from .suite import Suite, pack
@@ -18,10 +20,13 @@ _PORT = 29400
 
 
 def write_kit(folder: Path, declared: Mapping[str, Any]) -> None:
-    """Write ``verify.pyz`` and ``declared.json``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "verify.pyz").write_bytes(pack())
-    (folder / "declared.json").write_text(json.dumps(declared, indent=2, sort_keys=True) + "\n")
+    """Write ``verify.pyz`` and ``declared.json``.
+
+    Raises:
+        NotReadyError: they cannot be written.
+    """
+    told = json.dumps(declared, indent=2, sort_keys=True) + "\n"
+    write_all(folder, {"verify.pyz": pack(), "declared.json": told})
 
 
 def kit_commands(name: str, suite: Suite, *, gpus: str = "auto", expect_gpus: int | None = None) -> list[str]:
