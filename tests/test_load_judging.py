@@ -245,6 +245,15 @@ def test_gpus_without_counters_pass():
     assert judge(neither).verdict == "pass"
 
 
+def test_counters_that_are_not_told_at_the_end_are_no_pass():
+    lost = replace(gpu(1), after={})
+    unverified(replace(GOOD, gpus=(gpu(0), lost)), "GPU 1 did not tell its counters at the end")
+    bad = replace(GOOD, gpus=(gpu(0, uncorrected_volatile=1), lost))
+    assert judge(bad).verdict == "fail"
+    never = replace(gpu(1), before={}, after={})
+    assert judge(replace(GOOD, gpus=(gpu(0), never))).verdict == "pass"
+
+
 def test_an_xid_fails_with_its_meaning():
     bad = replace(GOOD, xids=(Xid(xid=79, gpu=1), Xid(xid=79, gpu=-1, pci="0000:3b:00")))
     assert judge(bad).verdict == "fail"

@@ -118,6 +118,10 @@ def test_a_product_that_is_no_number_is_a_finding():
         {"throughput": -2.5, "low": -3.0, "high": -2.0},
         {"throughput": float("inf"), "high": float("inf")},
         {"gpus": 2},
+        {"precision": "float8"},
+        {"reduction": "gossip", "gpus": 2, "devices": [{"name": "H"}] * 2},
+        {"reduction": "", "gpus": 2, "devices": [{"name": "H"}] * 2},
+        {"reduction": "nccl"},
     ],
 )
 def test_a_row_that_was_not_measured_is_refused(wrong):
@@ -137,6 +141,28 @@ def test_a_bench_without_a_row_has_measured_nothing():
     failed = {"event": "row", "model": "m", "precision": "tf32", "xla": False, "gpus": 1, "reduction": ""}
     failed |= {"batch": 1, "status": "failed", "why": "x"}
     assert bench_of([START, failed, END]).why == "no configuration ran"
+
+
+def without(name):
+    return [one for one in events_of(STRESS_LINES) if one["event"] != name]
+
+
+def test_lines_without_a_start_or_a_word_of_the_end_are_no_whole_run():
+    assert stress_of(without("start")).why == "it was broken off" == bench_of([END]).why
+    events = events_of(STRESS_LINES)
+    del events[-1]["why"]
+    with pytest.raises(IntegrityError, match="not as expected"):
+        stress_of(events)
+    with pytest.raises(IntegrityError, match="to run for no time"):
+        stress_of([{**events[0], "minutes": 0}])
+
+
+def test_gpus_that_were_not_watched_to_the_end_are_said_to_be():
+    assert stress_of(events_of(STRESS_LINES)).unsampled == ""
+    assert stress_of(without("sampled")).unsampled == "they were not watched to the end"
+    assert judge(stress_of(without("sampled"))).checks[3].status == "not-run"
+    untold = {"event": "unsampled", "why": "no NVML"}
+    assert stress_of([untold, *without("sampled")]).unsampled == "no NVML"
 
 
 @pytest.mark.parametrize("told", [[["a", 1], [1, 2]], "x", 5])

@@ -90,3 +90,12 @@ def test_the_curve_is_over_the_default_on_one_gpu():
 
 def test_the_curve_of_nothing_says_so():
     assert "nothing was measured" in texts(speedup_chart(bench(row("tf32", 0, status="hung")), "t"))
+
+
+def test_a_name_may_hold_what_xml_cannot() -> None:
+    name = "H\x00\x1b[31m\uffff<&>\"'"
+    text = chart(
+        name, name, [Panel(name, name, (Line(name, ((0.0, 1.0), (1.0, 2.0))),), (Limit(name, 1.5),))]
+    )
+    assert "H\ufffd&lt;&amp;&gt;" in text
+    ElementTree.fromstring(text)

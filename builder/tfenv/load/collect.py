@@ -104,7 +104,9 @@ def _first(events: Iterable[Event], name: str) -> Event:
 
 def _ended(events: list[Event], noted: str) -> str:
     end = _first(events, "end")
-    return (str(end.get("why", "")) or noted) if end else noted or BROKEN_OFF
+    if not (end and _first(events, "start")):
+        return noted or BROKEN_OFF
+    return str(end["why"]) or noted
 
 
 def _start(events: list[Event], kind: str) -> Event:
@@ -145,12 +147,15 @@ def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
             gpus.append(
                 made(Gpu, {**about, "index": index, "before": event["errors"], "after": after.get(index, {})})
             )
+    minutes = _number(start, "minutes")
+    if start and not minutes:
+        raise ValueError("it was to run for no time")
     progress = _all(Progress, events, "progress")
     for one in progress:
         if min(one.gpu, one.products, one.wrong, one.differing, one.tflops) < 0:
             raise ValueError(f"progress of GPU {one.gpu} is negative")
     return Stress(
-        minutes=_number(start, "minutes"),
+        minutes=minutes,
         started=int(_number(start, "started", _LATEST)),
         seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
@@ -163,12 +168,20 @@ def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
         progress=progress,
         compared=_all(Compared, events, "compared"),
         xids=_all(Xid, events, "xid"),
-        xid_sources=tuple(_first(events, "sampled").get("xid_sources", ())),
+        xid_sources=tuple(str(one) for one in _first(events, "sampled").get("xid_sources", ())),
         broke={int(event["gpu"]): str(event["why"]) for event in events if event["event"] == "broke"},
-        unsampled=str(_first(events, "unsampled").get("why", "")),
+        unsampled=_unsampled(events),
         why=_ended(events, noted),
         tail=str(end.get("tail", "")) or tail,
     )
+
+
+def _unsampled(events: list[Event]) -> str:
+    """Why the GPUs were not watched, or not to the end; empty if they were."""
+    if said := _first(events, "unsampled"):
+        return str(said.get("why", "")) or "it is not said why"
+    watched = not any(event["event"] == "sample" for event in events) or _first(events, "sampled")
+    return "" if watched else "they were not watched to the end"
 
 
 def bench_of(events: Iterable[Event], *, noted: str = "") -> Bench:
@@ -209,5 +222,9 @@ def require_measured(rows: Iterable[Row]) -> None:
     """Raises ValueError: a row's figures cannot have been measured; advice would divide by them."""
     for row in rows:
         ran = row.status == "ok"
-        if row.gpus < 1 or (ran and not 0 < row.low <= row.throughput <= row.high):
+        if (
+            row.gpus < 1
+            or bool(row.reduction) != (row.gpus > 1)
+            or (ran and not 0 < row.low <= row.throughput <= row.high)
+        ):
             raise ValueError(f"{row.words} was measured at {row.low:g} to {row.throughput:g} to {row.high:g}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -257,6 +257,7 @@ def _memory(run: Stress) -> Check:
     """The counters of memory errors do not move."""
     found: list[Finding] = []
     told = False
+    lost = [str(gpu.index) for gpu in run.gpus if _counters(gpu.before) - _counters(gpu.after)]
     for gpu in run.gpus:
         for name, kind in (("uncorrected_volatile", _error), ("corrected_volatile", _warning)):
             before, after = gpu.before.get(name), gpu.after.get(name)
@@ -274,9 +275,16 @@ def _memory(run: Stress) -> Check:
         if past := gpu.before.get("uncorrected_aggregate"):
             message = f"GPU {gpu.index} has counted {past} uncorrected memory errors in its life"
             found.append(_warning(message, "watch it: nvidia-smi -q -d ECC,ROW_REMAPPER"))
+    if lost and not any(finding.severity == "error" for finding in found):
+        reason = f"GPU {', '.join(lost)} did not tell its counters at the end"
+        return Check(name="memory_errors", status="not-run", reason=reason, findings=tuple(found))
     if not told and not found:
         return Check(name="memory_errors", status="not-run", reason=UNTOLD)
     return _check("memory_errors", found)
+
+
+def _counters(told: Mapping[str, int | None]) -> set[str]:
+    return {name for name in ("uncorrected_volatile", "corrected_volatile") if told.get(name) is not None}
 
 
 def _xid(run: Stress) -> Check:

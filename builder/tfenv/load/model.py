@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["ok", "hung", "failed", "left-out"]
+#: ``float32`` is without TF32, ``tf32`` is float32 with it.
+Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
+#: How gradients of several GPUs are summed; empty for one GPU.
+Reduction = Literal["", "nccl", "hierarchical_copy", "reduction_to_one_device"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +125,10 @@ class Row:
     """
 
     model: str
-    precision: str
+    precision: Precision
     xla: bool
     gpus: int
-    reduction: str
+    reduction: Reduction
     batch: int
     status: Outcome
     why: str = ""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
+from tfenv.report import xml_text
+
 _WIDTH, _LEFT, _RIGHT, _TOP, _HEIGHT, _BOTTOM = 760, 70, 20, 34, 130, 40
 _KEY = 18  # height of a line of the key
 # Okabe and Ito's colours, which the colour-blind tell apart; they hold on white and on black.
@@ -96,9 +98,11 @@ def chart(title: str, x_title: str, panels: Sequence[Panel], *, whole_x: bool = 
 
 def _document(title: str, height: float, parts: Iterable[str]) -> str:
     size = f'viewBox="0 0 {_WIDTH} {number(height)}" width="{_WIDTH}" height="{number(height)}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}>'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(xml_text(title))}>'
+    )
     return "\n".join(
-        [head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", *parts, "</svg>", ""]
+        [head, f"<title>{escape(xml_text(title))}</title>", f"<style>{_STYLE}</style>", *parts, "</svg>", ""]
     )
 
 
@@ -163,4 +167,5 @@ def _rule(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
 def _text(x: float, y: float, text: str, anchor: str = "start", *, bold: bool = False, kind: str = "") -> str:
     weight = ' font-weight="bold"' if bold else ""
     name = f' class="{kind}"' if kind else ""
-    return f'<text{name} x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"{weight}>{escape(text)}</text>'
+    shown = escape(xml_text(text))
+    return f'<text{name} x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"{weight}>{shown}</text>'

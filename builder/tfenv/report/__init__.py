@@ -6,7 +6,7 @@ never says *passed* of it.
 """
 
 from .ctrf import from_ctrf, to_ctrf
-from .junit import to_junit
+from .junit import to_junit, xml_text
 from .markdown import to_markdown
 from .model import EXIT_CODES, Check, Finding, Host, Report, Severity, Status, Verdict, failures, key, summary
 from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, require_room, write
@@ -35,4 +35,5 @@ __all__ = [
     "to_junit",
     "to_markdown",
     "write",
+    "xml_text",
 ]

@@ -14,7 +14,8 @@ from .model import Check, Report, summary
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
+    """The text without what XML 1.0 cannot hold, nor a terminal should get."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))
 
 
@@ -23,7 +24,7 @@ def to_junit(report: Report) -> str:
     states = [check.status for check in report.checks]
     suite = ElementTree.Element(
         "testsuite",
-        name=f"tfenv {report.suite}: {_xml(report.image)}",
+        name=f"tfenv {report.suite}: {xml_text(report.image)}",
         tests=str(len(report.checks)),
         failures=str(states.count("fail")),
         errors="0",
@@ -35,18 +36,18 @@ def to_junit(report: Report) -> str:
     for name, value in about(report):
         if not value:
             continue
-        ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
+        ElementTree.SubElement(properties, "property", name=name, value=xml_text(value))
     for check in report.checks:
         case = ElementTree.SubElement(
-            suite, "testcase", classname="tfenv", name=_xml(check.name), time=f"{check.seconds:.3f}"
+            suite, "testcase", classname="tfenv", name=xml_text(check.name), time=f"{check.seconds:.3f}"
         )
         if check.status == "not-run":
-            ElementTree.SubElement(case, "skipped", message=_xml(summary(check)))
+            ElementTree.SubElement(case, "skipped", message=xml_text(summary(check)))
         elif check.status == "fail":
-            failure = ElementTree.SubElement(case, "failure", message=_xml(summary(check)))
-            failure.text = _xml(_details(check))
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(summary(check)))
+            failure.text = xml_text(_details(check))
         elif details := _details(check):
-            ElementTree.SubElement(case, "system-out").text = _xml(details)
+            ElementTree.SubElement(case, "system-out").text = xml_text(details)
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
