@@ -20,15 +20,19 @@ from tfenv.bisect.model import Change, Pin, PinSet
 from tfenv.bisect.moments import moments, versions_between
 from tfenv.bisect.pinfiles import parse_requirements, pins_of_lock, read_requirements
 from tfenv.bisect.question import question_from_plain
+from tfenv.build import Host
+from tfenv.console import Console
 from tfenv.errors import TfenvError, UsageError
 from tfenv.lockfile import dump_lock, requirements_lock
 from tfenv.model import Cell, Lock, Wheel
 from tfenv.simple_index import ProjectFile
+from tfenv.store import Store
 from tfenv.wheel_tags import supported_tags
 
 ENVIRONMENT = environment_of("3.11")
 NOW = datetime(2024, 6, 1, 12, tzinfo=timezone.utc)
 SHA = "a" * 64
+HOST = Host(Store(Path("/nowhere")), Console({}), {})
 
 
 def parse(text: str) -> PinSet:
@@ -265,21 +269,21 @@ def test_what_does_not_go_together(
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(f"{name[0]}==1\n")
     with pytest.raises(UsageError, match=match):
-        new_question(options(**more), workspace, {})  # type: ignore[arg-type]
+        new_question(options(**more), workspace, HOST)  # type: ignore[arg-type]
 
 
 def test_a_question_goes_through_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(f"{name[0]}==1\n")
-    question = new_question(options(timeout=5.0), workspace, {})  # type: ignore[arg-type]
+    question = new_question(options(timeout=5.0), workspace, HOST)  # type: ignore[arg-type]
     with Journal(tmp_path / "root" / question.name, question.plain()):
         pass
     typed = Options(before=(), command=(), resume="latest")
     assert going_on(tmp_path / "root", typed) == (question, tmp_path / "root" / question.name)
     assert question_from_plain(json.loads(json.dumps(question.plain()))) == question
-    assert new_question(options(timeout=5.0), workspace, {}).name == question.name  # type: ignore[arg-type]
-    assert new_question(options(), workspace, {}).name != question.name  # type: ignore[arg-type]
+    assert new_question(options(timeout=5.0), workspace, HOST).name == question.name  # type: ignore[arg-type]
+    assert new_question(options(), workspace, HOST).name != question.name  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="whole question"):
         going_on(tmp_path / "root", replace(typed, good="a.txt"))
     with pytest.raises(UsageError, match="names no bisection"):

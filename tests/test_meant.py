@@ -12,6 +12,9 @@ import small
 from small import Place
 from test_history import NAME, build
 from tfenv import cli, lockfile, pipeline
+from tfenv.bisect.asking import Options, new_question
+from tfenv.bisect.question import Question
+from tfenv.engine import Completed
 from tfenv.errors import UsageError
 from tfenv.history.log import Log
 from tfenv.lock import write_lock
@@ -90,7 +93,7 @@ def test_each_image_is_verified_once(
 ) -> None:
     assert cli.run(["verify", ALIAS, CELL, "2.15", NAME]) == 0
     assert [digest for _, _, digest in checked] == [held[0], here.images.tags[small.TAGS[0]]]
-    assert [one.held for one in all_meant((), here.workspace, here.host, every=True)] == [None]
+    assert [one.held for one in all_meant((), here.workspace, here.store.root, every=True)] == [None]
 
 
 def test_let_go_it_means_its_cell_again(
@@ -143,7 +146,7 @@ def test_an_image_of_a_cell_that_the_matrix_has_no_more(here: Place, held: tuple
     (event,) = (event for event in log.read().events if event.kind == "rolled back")
     log.append([replace(event, cell="2.14.1-cu11.8-cudnn8.7-py3.11-debian12")])
     with pytest.raises(UsageError, match="which the matrix does not have") as caught:
-        meant(ALIAS, here.workspace, here.host)
+        meant(ALIAS, here.workspace, here.store.root)
     assert f"tfenv verify --image {NAME}" in str(caught.value.remedy)
 
 
@@ -162,3 +165,73 @@ def test_stress_loads_the_image_that_a_held_alias_means(
     for name in (ALIAS, CELL):
         assert cli.run(["stress", name]) == 2
     assert seen == [held[0], here.images.tags[small.TAGS[0]]]
+
+
+@pytest.fixture
+def client(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A docker client that knows the engine's names."""
+
+    def run_command(argv: list[str], **_: object) -> Completed:
+        return Completed(0 if argv[-1] in here.images.tags else 1, "", "")
+
+    monkeypatch.setattr("tfenv.engine.check", lambda _engine: None)
+    monkeypatch.setattr("tfenv.engine.run_command", run_command)
+
+
+def question(here: Place, **more: Any) -> Question:
+    typed = Options(**{"before": (), "command": ("true",), "where": "image", **more})
+    return new_question(typed, lambda: here.workspace, here.host)
+
+
+def test_bisect_takes_the_image_and_the_pins_that_a_held_alias_means(
+    here: Place, held: tuple[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = held[1].wheels[0].name
+    committed = replace(here.lock, wheels=tuple(one for one in here.lock.wheels if one.name != left))
+    write_lock(committed, here.workspace.images)
+    capsys.readouterr()
+    asked = question(here, good=ALIAS, bad=CELL, before=(ALIAS,))
+    assert capsys.readouterr().err.count("is held back at") == 1
+    assert asked.image == held[0]
+    assert asked.good.pins and asked.bad.pins
+    assert set(asked.good.pins.by_name) - set(asked.bad.pins.by_name) == {left}
+
+
+def test_bisect_takes_what_is_committed_of_a_name_that_is_not_held(
+    here: Place, held: tuple[str, Any], client: None
+) -> None:
+    asked = question(here, good="2025-01-01", bad="2.15", before=(CELL,))
+    assert asked.image == small.TAGS[0] and asked.bad.when == here.lock.exclude_newer
+
+
+def test_bisect_does_not_take_another_image_in_silence(here: Place, held: tuple[str, Any]) -> None:
+    del here.images.tags[NAME]
+    with pytest.raises(UsageError, match="which is not here any more"):
+        question(here, good=ALIAS, bad=CELL)
+
+
+def test_run_does_not_take_another_image_in_silence(
+    here: Place,
+    held: tuple[str, Any],
+    client: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[list[str]] = []
+
+    def run(argv: list[str], *, terminal: bool) -> int:
+        started.append(argv)
+        return 0
+
+    monkeypatch.setattr("tfenv.commands.run._run", run)
+    log = Log(here.store.root)
+    (event,) = (event for event in log.read().events if event.kind == "rolled back")
+    log.append([replace(event, cell="2.14.1-cu11.8-cudnn8.7-py3.11-debian12")])  # not in the matrix any more
+    assert cli.run(["run", ALIAS, "true"]) == 0
+    assert NAME in started[0]
+    del here.images.tags[NAME]
+    capsys.readouterr()
+    assert cli.run(["run", ALIAS, "true"]) == 2
+    err = capsys.readouterr().err
+    assert "which is not here any more" in err and f"tfenv rollback {NAME} --release" in err
+    assert len(started) == 1

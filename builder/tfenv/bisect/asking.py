@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from tfenv.bisect.question import Question, Where, question_from_plain
 from tfenv.errors import UsageError
 
 if TYPE_CHECKING:
+    from tfenv.build import Host
+    from tfenv.meant import Meant
     from tfenv.model import Cell, Lock
     from tfenv.workspace import Workspace
 
@@ -47,6 +50,24 @@ class Options:
     fresh: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """What the name of a cell stands for here: what is committed, or the image that it is held back at.
+
+    Args:
+        image: of the image that it is held back at, the digest; empty where it is not held back.
+    """
+
+    meant: Meant
+    lock: Lock
+    image: str = ""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that it is."""
+        return self.meant.cell
+
+
 def going_on(root: Path, options: Options) -> tuple[Question, Path]:
     """The question of a journal, and its folder.
 
@@ -71,9 +92,9 @@ def going_on(root: Path, options: Options) -> tuple[Question, Path]:
 
 
 def new_question(
-    options: Options, workspace: Callable[[], Workspace], env: Mapping[str, str], here: Path | None = None
+    options: Options, workspace: Callable[[], Workspace], host: Host, here: Path | None = None
 ) -> Question:
-    """What was asked.
+    """What was asked. A name that is held back is the image that it is held back at, with that one's pins.
 
     Args:
         workspace: where cells are looked up; only asked where one is named.
@@ -85,23 +106,26 @@ def new_question(
     _require(options)
     assert options.good and options.bad
     now = datetime.now(timezone.utc)
-    cell = _cell(options, workspace)
-    named = [_named(text, workspace, now) for text in (options.bad, options.good)]
-    first = cell or next(filter(None, named), None)
-    python, interpreter = _python(options, first[0].python if first else "", env)
+    look_up = cache(
+        lambda name: _look_up(name, workspace(), host)
+    )  # which says so once where one is held back
+    cell = look_up(options.before[0]) if options.before else None
+    ends = [None if _is_no_name(text, now) else look_up(text) for text in (options.bad, options.good)]
+    first = cell or next(filter(None, ends), None)
+    python, interpreter = _python(options, first.cell.python if first else "", host.env)
     if options.where == "image" and first is None:
         raise UsageError("--in image needs a cell", remedy="name one: tfenv bisect 2.15-cu12 --in image ...")
     from tfenv.bisect.world import host_platform
 
     cuda = options.cuda or options.where == "image"
     places = Places(
-        lock=lambda name: _lock(workspace(), name),
+        lock=lambda name: (look_up(name).cell, look_up(name).lock),
         now=lambda: now,
         environment=environment_of(python),
         cuda=cuda,
     )
     asked, asked_by = _asked(options, cell, cuda=cuda)
-    if named[0] and not asked_by[0]:
+    if ends[0] and not asked_by[0]:
         asked_by = ("cell", options.bad)
     return Question(
         good=endpoint(options.good, asked, places),
@@ -109,12 +133,12 @@ def new_question(
         command=options.command,
         python=python,
         interpreter=interpreter,
-        platform=first[1].wheel_platform if options.where == "image" and first else host_platform(),
+        platform=first.lock.wheel_platform if options.where == "image" and first else host_platform(),
         folder=str(here or Path.cwd()),
         repeat=options.repeat,
         timeout=options.timeout,
         where=options.where,
-        image=_image(workspace(), first[0], env) if options.where == "image" and first else "",
+        image=_image(first, host.env) if options.where == "image" and first else "",
         cuda=cuda,
         gpus=options.gpus,
         asked_by=asked_by,
@@ -141,40 +165,37 @@ def _require(options: Options) -> None:
         raise UsageError("--gpus goes with --in image", remedy="in a venv the command sees all that is here")
 
 
-def _cell(options: Options, workspace: Callable[[], Workspace]) -> tuple[Cell, Lock] | None:
-    return _lock(workspace(), options.before[0]) if options.before else None
+def _is_no_name(end: str, now: datetime) -> bool:
+    """Whether an end is a date or a file, so that no cell has to be looked up."""
+    return bool(moment(end, now)) or Path(end).exists() or "/" in end
 
 
-def _named(text: str, workspace: Callable[[], Workspace], now: datetime) -> tuple[Cell, Lock] | None:
-    """The cell that an end is, where it is one."""
-    if moment(text, now) or Path(text).exists() or "/" in text:
-        return None
-    return _lock(workspace(), text)
+def _look_up(name: str, workspace: Workspace, host: Host) -> _Named:
+    from tfenv.meant import meant
+
+    found = meant(name, workspace, host.store.root)
+    if found.held is None:
+        return _Named(meant=found, lock=workspace.lock(found.cell))
+    found.tell(host.console.note)
+    image = found.image(host.env)
+    return _Named(meant=found, lock=found.lock(workspace, image, host), image=image.id)
 
 
-def _lock(workspace: Workspace, name: str) -> tuple[Cell, Lock]:
-    (cell,) = workspace.cells((name,))
-    return cell, workspace.lock(cell)
-
-
-def _image(workspace: Workspace, cell: Cell, env: Mapping[str, str]) -> str:
-    """The cell's image in the engine. Raises ImageMissingError, NotReadyError."""
+def _image(of: _Named, env: Mapping[str, str]) -> str:
+    """The image in the engine. Raises ImageMissingError, NotReadyError."""
     from tfenv.engine import check, probe, run_command
-    from tfenv.runline import first_image
 
     engine = probe(run_command, env)
     check(engine)
-    return first_image(workspace.image_names(cell), cell.name, engine.client or "docker", run_command)
+    return of.image or of.meant.image_name(engine.client or "docker", run_command)
 
 
-def _asked(
-    options: Options, cell: tuple[Cell, Lock] | None, *, cuda: bool
-) -> tuple[Asked | None, tuple[str, str]]:
+def _asked(options: Options, cell: _Named | None, *, cuda: bool) -> tuple[Asked | None, tuple[str, str]]:
     if options.requirements is not None:
         label = str(options.requirements)
         return Asked(label=label, requirements=read_wanted(options.requirements)), ("file", label)
     if cell is not None:
-        return asked_of(cell[0], cuda=cuda), ("cell", options.before[0])
+        return asked_of(cell.cell, cuda=cuda), ("cell", options.before[0])
     return None, ("", "")
 
 

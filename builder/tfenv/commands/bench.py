@@ -54,7 +54,7 @@ def command(
 
     host = Host(default_store(os.environ), Console(), os.environ)
     workspace = here_or_checkout(host.console.note)
-    named = meant(cell, workspace, host)
+    named = meant(cell, workspace, host.store.root)
     chosen = named.cell
     total = seconds or (150.0 if quick else 3600.0)
     kept = reports or host.store.root / "reports"

@@ -67,6 +67,7 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> int:
     """
     from tfenv.bisect.asking import Options, going_on, new_question
     from tfenv.bisect.running import find
+    from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
@@ -78,7 +79,9 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> int:
     if asked.resume:
         question, folder = going_on(root, asked)
     else:
-        question = new_question(asked, lambda: here_or_checkout(console.note), os.environ)
+        question = new_question(
+            asked, lambda: here_or_checkout(console.note), Host(store, console, os.environ)
+        )
         folder = root / question.name
     result, text, data = find(question, folder, store, os.environ, console.note, fresh=asked.fresh)
     emit(data, as_json=as_json, text=text)

@@ -55,23 +55,20 @@ def command(
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
     from tfenv.given_gpus import parse
-    from tfenv.history.moving import held_name, held_words
+    from tfenv.meant import image_meant
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
     console = Console()
     workspace = here_or_checkout(console.note)
-    (chosen,) = workspace.cells((cell,))
+    named = image_meant(cell, workspace, default_store(os.environ).root)
+    named.tell(console.note)
     engine = probe(run_command, os.environ)
-    images, docker = workspace.image_names(chosen), engine.client or "docker"
-    if held := held_name(cell, workspace.matrix.repository, default_store(os.environ).root):
-        console.note(held_words(held))
-        images = (held.name, *images)
-    image = images[0]
+    image, docker = named.names[0], engine.client or "docker"
     only_print = only_print or as_json
     if not only_print:
         check(engine)
-        image = runline.first_image(images, chosen.name, docker, run_command)
+        image = named.image_name(docker, run_command)
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
     wanted, note = runline.choose_gpus(parse(gpus) or gpus, here_gpu)
     if note:
@@ -98,7 +95,7 @@ def command(
         if wanted:
             _advise(console, wanted, environment)
         return _run(argv, terminal=terminal)
-    emit({"cell": chosen.name, "argv": argv}, as_json=as_json, text=runline.quoted(argv))
+    emit({"cell": named.cell.name, "argv": argv}, as_json=as_json, text=runline.quoted(argv))
     return 0
 
 

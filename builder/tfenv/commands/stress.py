@@ -55,7 +55,7 @@ def command(
 
     host = Host(default_store(os.environ), Console(), os.environ)
     workspace = here_or_checkout(host.console.note)
-    named = meant(cell, workspace, host)
+    named = meant(cell, workspace, host.store.root)
     chosen = named.cell
     kept = reports or host.store.root / "reports"
     require_room(kept)

@@ -152,10 +152,10 @@ def command(
 
     def one(named: Meant) -> int:
         cell, committed = named.cell, bool(kit or rootfs or lines)
-        named.tell(host, committed=committed)
+        named.tell(host.console.note, committed=committed)
         if kit:
             return packed(cell.name, pipeline.declared(cell, workspace.lock(cell), ""))
         return show(cell.name, *(elsewhere(cell) if committed else in_engine(named)))
 
-    chosen = all_meant(cells, workspace, host, every=every)
+    chosen = all_meant(cells, workspace, host.store.root, every=every)
     return each(chosen, lambda named: named.cell.name, one, host.console, as_json=as_json)

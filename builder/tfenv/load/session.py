@@ -95,7 +95,7 @@ def _ran(
     on_event: Callable[[Event], None],
 ) -> Ran:
     cell = named.cell
-    named.tell(host, committed=bool(place.lines or place.rootfs or place.python))
+    named.tell(host.console.note, committed=bool(place.lines or place.rootfs or place.python))
     if place.lines is not None:
         return _from_file(workspace, cell, place.lines, place)
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
