@@ -25,6 +25,7 @@ from tfenv.snapshot.check import check
 from tfenv.snapshot.format import CELL, REF
 from tfenv.snapshot.layout import Layout
 from tfenv.snapshot.parts import Item
+from tfenv.snapshot.writing import writing
 
 ITEMS = (Item("context/Dockerfile", b"FROM scratch\n"), Item("wheels/python/a.whl", b"wheel " * 5000))
 
@@ -169,7 +170,7 @@ def test_writers_wait_for_each_other(tmp_path: Path) -> None:
         release.set()
 
     release = threading.Event()
-    with layout.writing():
+    with writing(layout):
         other = threading.Thread(
             target=lambda: write(Layout(tmp_path / "kept", say=waiting), SNAPSHOT, ITEMS)
         )

@@ -34,6 +34,7 @@ from .format import (
     dump,
 )
 from .layout import Layout
+from .writing import writing
 
 if TYPE_CHECKING:
     from tfenv.build import Built, Host
@@ -166,7 +167,7 @@ def write(layout: Layout, snapshot: Snapshot, items: Iterable[parts.Item]) -> Ar
     Raises:
         NotReadyError: the disk is full; the folder holds what it held before.
     """
-    with layout.writing() as writer:
+    with writing(layout) as writer:
         blobs = []
         for item in items:
             if isinstance(item.content, Path):

@@ -1,17 +1,14 @@
-"""A folder of snapshots: an OCI image layout with every blob once; a kill at any moment leaves it whole.
+"""A folder of snapshots, to read: an OCI image layout with every blob once.
 
 https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,18 +17,20 @@ from tfenv.errors import IntegrityError, UsageError
 from . import names
 from .descriptors import Blob, Manifest, described, open_plain, parse_manifest, restore_remedy
 from .format import CELL, MANIFEST
-from .writing import Writer, not_ready
 
 _JSON_MAX = 16 << 20  # bytes; a manifest of 300 files is 100 kB
-_OWN = frozenset({"oci-layout", "index.json", "blobs", ".lock", ".tmp"})
 
 
 class Layout:
-    """Snapshots in ``root``."""
+    """Snapshots in ``root``.
+
+    Args:
+        say: where writers say that they wait for others (stderr by default).
+    """
 
     def __init__(self, root: Path, *, say: Callable[[str], None] | None = None) -> None:
         self.root = root
-        self._say = say or (lambda message: print(message, file=sys.stderr))
+        self.say = say or (lambda message: print(message, file=sys.stderr))
 
     def path(self, digest: str) -> Path:
         """Where a blob is, or would be."""
@@ -99,42 +98,6 @@ class Layout:
             IntegrityError: it is missing, changed, or names files outside of its folder.
         """
         return parse_manifest(self.read(blob), blob, where=f"{self.root}: {blob.digest[:19]}")
-
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Hold the folder against other writers; make it, or take it as it is.
-
-        Raises:
-            UsageError: it holds something else. NotReadyError: it cannot be written.
-        """
-        with not_ready(self.root):
-            self._claim()
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            lock = os.fdopen(os.open(self.root / ".lock", flags, 0o644), "r+")
-            try:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    self._say(f"waiting for another tfenv that writes to {self.root}")
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-                writer = Writer(self)
-                writer.clean()
-                yield writer
-            finally:
-                lock.close()
-
-    def _claim(self) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
-        found = {path.name for path in self.root.iterdir()}
-        if not found <= _OWN and "oci-layout" not in found:
-            raise UsageError(
-                f"{self.root} holds other files: {', '.join(sorted(found - _OWN)[:3])}",
-                remedy="name a new folder, or one of snapshots",
-            )
-        for folder in (self.root / "blobs", self.root / "blobs" / "sha256", self.root / ".tmp"):
-            if folder.is_symlink():
-                raise UsageError(f"{folder} is a link", remedy="name a folder whose blobs lie in itself")
-            folder.mkdir(parents=True, exist_ok=True)
 
 
 def _digest(data: bytes) -> str:

@@ -26,6 +26,7 @@ from .choosing import InRegistry
 from .descriptors import Blob, Manifest, parse_manifest
 from .format import CELL, INDEX, MANIFEST, REF
 from .layout import Layout
+from .writing import writing
 
 if TYPE_CHECKING:
     from tfenv.build import Host
@@ -187,7 +188,7 @@ def pull(place: InRegistry, host: Host) -> tuple[Layout, Blob]:
     blob, data = repository.manifest()
     manifest = parse_manifest(data, blob, where=str(place))
     layout = Layout(between(host.store), say=host.console.note)
-    with layout.writing() as writer:
+    with writing(layout) as writer:
         for one in _once(manifest):
             writer.put(repository.read(one), one.digest[7:], name=one.title or one.digest)
         writer.put_bytes(data)

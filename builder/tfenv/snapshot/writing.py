@@ -1,8 +1,12 @@
-"""Write to a folder of snapshots: blobs aside and then renamed, the index last."""
+"""Write to a folder of snapshots: blobs aside and then renamed, the index last.
+
+A kill at any moment leaves the folder whole.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -11,24 +15,61 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tfenv.errors import IntegrityError, NotReadyError, TfenvError
+from tfenv.errors import IntegrityError, NotReadyError, TfenvError, UsageError
 from tfenv.files import sync
 from tfenv.store import hash_file
 
 from . import names
 from .format import INDEX
-
-if TYPE_CHECKING:
-    from .layout import Layout
+from .layout import Layout
 
 _CHUNK = 1 << 20
 _VERSION = {"imageLayoutVersion": "1.0.0"}
+_OWN = frozenset({"oci-layout", "index.json", "blobs", ".lock", ".tmp"})
+
+
+@contextmanager
+def writing(layout: Layout) -> Iterator[Writer]:
+    """Hold the folder against other writers; make it, or take it as it is.
+
+    Raises:
+        UsageError: it holds something else. NotReadyError: it cannot be written.
+    """
+    with not_ready(layout.root):
+        _claim(layout.root)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.fdopen(os.open(layout.root / ".lock", flags, 0o644), "r+")
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                layout.say(f"waiting for another tfenv that writes to {layout.root}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            writer = Writer(layout)
+            writer.clean()
+            yield writer
+        finally:
+            lock.close()
+
+
+def _claim(root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    found = {path.name for path in root.iterdir()}
+    if not found <= _OWN and "oci-layout" not in found:
+        raise UsageError(
+            f"{root} holds other files: {', '.join(sorted(found - _OWN)[:3])}",
+            remedy="name a new folder, or one of snapshots",
+        )
+    for folder in (root / "blobs", root / "blobs" / "sha256", root / ".tmp"):
+        if folder.is_symlink():
+            raise UsageError(f"{folder} is a link", remedy="name a folder whose blobs lie in itself")
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 class Writer:
-    """Puts blobs into a layout, and last of all the index; made by ``Layout.writing``.
+    """Puts blobs into a layout, and last of all the index; made by ``writing``.
 
     ``added`` counts the bytes that were not there before.
     """
