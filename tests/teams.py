@@ -126,5 +126,5 @@ def lock(workspace: Workspace, index: Index | None = None, **more: Any) -> Envir
     cell = environment(workspace)
     _, made = flow.relock(workspace, cell, resolvers=resolvers(index), **more)
     flow.write_lock(workspace, cell, made)
-    write_all(workspace.folder(cell), flow.files(workspace, cell))
+    write_all(workspace.folder(cell), workspace.rendered(cell))
     return cell

@@ -277,7 +277,7 @@ def vision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     wheels = tuple(replace(w, **kept(w.name)) for w in lock.wheels)
     debs = tuple(replace(p, **kept(p.name)) for p in lock.debian)
     flow.write_lock(place.workspace, cell, replace(lock, wheels=wheels, debian=debs))
-    write_all(place.workspace.folder(cell), flow.files(place.workspace, cell))
+    write_all(place.workspace.folder(cell), place.workspace.rendered(cell))
     return place
 
 

@@ -46,7 +46,7 @@ def inputs(here: Place, monkeypatch: pytest.MonkeyPatch) -> TeamInputs:
         replace(p, sha256=small.put(here.store, p.name.encode()), size=len(p.name)) for p in lock.debian
     )
     flow.write_lock(here.workspace, cell, replace(lock, wheels=wheels, debian=debs))
-    write_all(here.workspace.folder(cell), flow.files(here.workspace, cell))
+    write_all(here.workspace.folder(cell), here.workspace.rendered(cell))
     made = pipeline.committed(here.workspace, cell)
     assert isinstance(made, TeamInputs)
     return made
@@ -170,7 +170,7 @@ def test_a_row_that_was_locked_anew_is_followed(here: Place, inputs: TeamInputs)
 def test_another_template_is_another_lock(
     here: Place, inputs: TeamInputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "template_version", lambda: "0" * 64)
+    monkeypatch.setattr("tfenv.team.committed.template_version", lambda: "0" * 64)
     with pytest.raises(UsageError, match="another version of the templates"):
         here.workspace.rendered(inputs.cell)
 

@@ -94,9 +94,9 @@ class Workspace:
         if not self.is_locked(cell):
             return None
         if isinstance(cell, Environment):
-            from tfenv.team.flow import whole_lock
+            from tfenv.team.committed import whole_lock
 
-            return whole_lock(self, cell)
+            return whole_lock(cell, self.find_lock(cell.start), self.images)
         from tfenv.lockfile import read_lock
 
         return read_lock(self.lock_path(cell))
@@ -119,9 +119,9 @@ class Workspace:
             UsageError: there is no lock, or it was made for other templates. TfenvError: it is damaged.
         """
         if isinstance(cell, Environment):
-            from tfenv.team.flow import files
+            from tfenv.team.committed import files
 
-            return files(self, cell)
+            return files(cell, self.lock(cell.start), self.images)
         from tfenv.render_cache import cached_files
 
         def text() -> bytes:

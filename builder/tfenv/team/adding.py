@@ -90,7 +90,7 @@ def add(
         start.lock_rows(trial, [made.start], rows)
         _, locked = flow.relock(trial, made, resolvers=resolvers)
         flow.write_lock(trial, made, locked)
-        write_all(trial.folder(made), flow.files(trial, made))
+        write_all(trial.folder(made), trial.rendered(made))
         _take_over(trial, workspace, made)
     return made, locked
 

@@ -24,36 +24,13 @@ from .resolvers import Resolvers, host_resolvers
 if TYPE_CHECKING:
     from tfenv.build import Built, Host
     from tfenv.lock import Upgrade
-    from tfenv.model import Environment, Lock
+    from tfenv.model import Environment
     from tfenv.workspace import Workspace
 
 
 def team_lock(workspace: Workspace, cell: Environment) -> TeamLock | None:
     """The environment's own lock, None where there is none."""
     return lockfile.read(lockfile.lock_file(workspace.images, cell.name))
-
-
-def whole_lock(workspace: Workspace, cell: Environment) -> Lock | None:
-    """All that is in the environment's image; None where it or its row is not locked."""
-    team, row = team_lock(workspace, cell), workspace.find_lock(cell.start)
-    return whole(cell, row, team) if team is not None and row is not None else None
-
-
-def files(workspace: Workspace, cell: Environment) -> dict[str, str]:
-    """The generated files that the committed locks give.
-
-    Raises:
-        UsageError: one of the two locks is missing.
-    """
-    row, team = workspace.lock(cell.start), team_lock(workspace, cell)
-    if team is None:
-        raise UsageError(f"{cell.name} is not locked", remedy=f"type: tfenv lock {cell.name}")
-    if team.template != template_version():
-        raise UsageError(
-            f"the lock of {cell.name} was made for another version of the templates",
-            remedy=f"type: tfenv lock {cell.name}   (keeps every pin, follows the templates)",
-        )
-    return render(cell, row, team, whole(cell, row, team))
 
 
 def pin(workspace: Workspace, cell: Environment) -> RowPin:
@@ -142,7 +119,7 @@ def prepare(workspace: Workspace, cell: Environment, host: Host) -> None:
         _, lock = relock(workspace, cell, resolvers=host_resolvers(host.env))
         write_lock(workspace, cell, lock)
     if not (workspace.folder(cell) / "Dockerfile").exists():
-        write_all(workspace.folder(cell), files(workspace, cell))
+        write_all(workspace.folder(cell), workspace.rendered(cell))
 
 
 def committed(workspace: Workspace, cell: Environment, below: Inputs) -> TeamInputs:
@@ -159,7 +136,7 @@ def committed(workspace: Workspace, cell: Environment, below: Inputs) -> TeamInp
 
     if team_lock(workspace, cell) is not None:
         require_current(workspace, cell)
-    raise_drift({cell.name: drift(workspace.folder(cell), files(workspace, cell))})
+    raise_drift({cell.name: drift(workspace.folder(cell), workspace.rendered(cell))})
     made = uncommitted(workspace, cell)
     if made is None:  # removed meanwhile
         raise TfenvError(f"the lock of {cell.name} is gone", remedy=f"type: tfenv lock {cell.name}")
