@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tfenv import memo as module
-from tfenv.memo import Memo, code_version, hash_of
+from tfenv.memo import DECIDING, Memo, code_version, hash_of
 
 PACKAGE = Path(module.__file__).parent
 
@@ -143,6 +145,8 @@ def test_the_same_code_elsewhere_is_the_same_version(package: Path) -> None:
         "refusals.py",
         "compat/serving.py",
         "model/matrix.py",
+        "team/expand.py",
+        "team/extras.json",
         "facts.py",
         "facts/tensorflow.json",
         "facts/drivers.json",
@@ -152,6 +156,16 @@ def test_a_changed_source_or_fact_is_another_version(package: Path, name: str) -
     before = version(package)
     (package / name).write_bytes((package / name).read_bytes() + b"\n")
     assert version(package) != before
+
+
+def test_all_that_reads_a_matrix_or_renders_is_part_of_the_version() -> None:
+    names = "tfenv.matrix, tfenv.lockfile, tfenv.render, tfenv.team.committed"
+    script = f"import sys, {names}; print(*(n for n in sys.modules if n.startswith('tfenv.')))"
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    loaded = [PACKAGE.joinpath(*name.split(".")[1:]) for name in done.stdout.split()]
+    known = {path for pattern in DECIDING for path in PACKAGE.glob(pattern)}
+    assert len(loaded) > 20
+    assert [path for path in loaded if not {path.with_suffix(".py"), path / "__init__.py"} & known] == []
 
 
 def test_a_new_module_is_another_version(package: Path) -> None:

@@ -87,6 +87,10 @@ def hash_of(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
+#: Files of tfenv that have a say in what a matrix, a lock or a rendered file is.
+DECIDING = ("*.py", "compat/*.py", "model/*.py", "team/*.py", "team/*.json", "facts/*.json")
+
+
 @cache
 def code_version(package: Path = Path(__file__).parent, search: tuple[str, ...] | None = None) -> str:
     """Hash of what decides beside the input: tfenv's modules and facts, Python, what else is installed.
@@ -95,8 +99,7 @@ def code_version(package: Path = Path(__file__).parent, search: tuple[str, ...] 
         package: tfenv's folder; search: folders of installed distributions (sys.path).
     """
     parts = [sys.version.encode()]
-    # Of the packages in it only these have a say in what a matrix, a lock or a rendered file is.
-    for what in ("*.py", "compat/*.py", "model/*.py", "facts/*.json"):
+    for what in DECIDING:
         for path in sorted(package.glob(what)):
             parts += [path.name.encode(), path.read_bytes()]
     for folder in sys.path if search is None else search:
