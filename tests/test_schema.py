@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from tfenv import schema
+from tfenv.patterns import EXPECTED
 from tfenv.resources import facts_dir
 
 COMMITTED = facts_dir().parent / "matrix.schema.json"
@@ -153,13 +154,13 @@ def test_no_field_admits_an_injection(value: str) -> None:
     st.text(max_size=20),
 )
 def test_no_pattern_admits_a_dangerous_character(before: str, character: str, after: str) -> None:
-    for pattern in schema.EXPECTED:
+    for pattern in EXPECTED:
         adapter: TypeAdapter[str] = TypeAdapter(Annotated[str, schema._text(pattern)])
         with pytest.raises(ValidationError):
             adapter.validate_python(before + character + after)
 
 
-@pytest.mark.parametrize("pattern", schema.EXPECTED)
+@pytest.mark.parametrize("pattern", EXPECTED)
 @pytest.mark.parametrize("good", ["12.2", "2.15.1", "3.11", "debian12", "bookworm", "tfenv", "apt", "a/b"])
 def test_no_pattern_admits_a_line_break_after_a_good_value(pattern: str, good: str) -> None:
     adapter: TypeAdapter[str] = TypeAdapter(Annotated[str, schema._text(pattern)])
@@ -184,7 +185,7 @@ def test_every_pattern_says_what_it_expects() -> None:
                 walk(value)
 
     walk(json.loads(schema.json_schema()))
-    assert patterns == set(schema.EXPECTED)
+    assert patterns == set(EXPECTED)
 
 
 def test_every_field_is_described_for_editors() -> None:

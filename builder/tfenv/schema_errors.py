@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .schema import BASE_KINDS, EXPECTED, MatrixSpec
+from .patterns import EXPECTED
+from .schema import BASE_KINDS, MatrixSpec
 from .yamlfile import OF_KEY, Document, Location, Problem, describe, failure
 
 _REMEDY = "correct matrix.yaml; an editor that knows matrix.schema.json completes and checks it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tfenv.cells import parse_name
-from tfenv.schema import EXPECTED, EnvironmentName
+from tfenv.patterns import ENVIRONMENT, EXPECTED
 
 #: Endings that tfenv gives to images that are not what a lock says, and to dated tags.
 _ENDINGS = re.compile(r".*(-(?:unlocked|stand-in|[0-9]{8}))")
@@ -16,9 +16,8 @@ def wrong_name(name: str) -> str:
 
     The name becomes an image's tag, a folder and a key of matrix.yaml.
     """
-    pattern = EnvironmentName.__metadata__[0].pattern  # type: ignore[attr-defined]
-    if not re.fullmatch(pattern, name):
-        return f"expected {EXPECTED[pattern]}"
+    if not re.fullmatch(ENVIRONMENT, name):
+        return f"expected {EXPECTED[ENVIRONMENT]}"
     if parse_name(name) is not None:
         return "it reads like the name of a cell or a base, and tags of those move"
     if found := _ENDINGS.fullmatch(name):

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from tfenv.errors import UsageError
 from tfenv.model import Cell
-from tfenv.schema import Requirement as Shape
+from tfenv.patterns import REQUIREMENT
 
 _MAX_BYTES = 1_000_000
 _MAX_LINE = 2000
@@ -108,8 +108,7 @@ def requirement(text: str, cell: Cell) -> str:
     )
     clauses = ",".join(sorted(str(clause) for clause in wanted.specifier))
     made = f"{wanted.name}{extras}{clauses}"
-    pattern = Shape.__metadata__[0].pattern  # type: ignore[attr-defined]
-    if not re.fullmatch(pattern, made):
+    if not re.fullmatch(REQUIREMENT, made):
         raise ValueError(
             f"{shown!r} is more than matrix.yaml takes; write it as NAME, NAME==1.2 or NAME>=1,<2"
         )
