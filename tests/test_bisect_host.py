@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from bisect_index import Index, served
 from tfenv import cli
+from tfenv.freeing import free
 from tfenv.store import Store
 
 BREAKS, VERSION = "p7", "1.2"
@@ -95,7 +96,7 @@ def test_a_release_among_forty_packages_by_dates(
     store = Store(place.parent / "cache")
     with store.lock():
         pass
-    store.gc(set())  # it is tfenv's own, although a bisection came first, and that is no garbage
+    free(store, set())  # it is tfenv's own, although a bisection came first, and that is no garbage
     assert cli.run(["bisect", "--resume"]) == 0
     out, err = capfd.readouterr()
     assert f"keep it out with:\n\n    {BREAKS}<{VERSION}" in out

@@ -9,17 +9,14 @@ import re
 import shutil
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.files import sha256_of, sync
 
-_STALE_AFTER_SECONDS = 24 * 3600
 _CHUNK = 1 << 20
 # https://bford.info/cachedir/: backups leave such folders out
 MARK = "CACHEDIR.TAG"
@@ -27,14 +24,6 @@ MARK_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of tfenv.\
 # What may be kept before the first file is fetched.
 _EARLY = frozenset({"bisect", "history", "memo", "reports", "standins"})
 _HEX64 = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Freed:
-    """What ``gc`` removed (or would remove): ``bytes`` and the number of ``files``."""
-
-    bytes: int
-    files: int
 
 
 class Store:
@@ -224,47 +213,6 @@ class Store:
                 remedy="point TFENV_CACHE to a folder of its own",
             )
 
-    def gc(
-        self,
-        keep: set[str],
-        *,
-        dry_run: bool = False,
-        now: Callable[[], float] = time.time,
-        alive: Callable[[int], bool] | None = None,
-    ) -> Freed:
-        """Remove blobs and results not in ``keep``, logs, records without their blob, and stale tmp files.
-
-        Args:
-            keep: sha256 of the blobs, and keys of the results, to keep.
-            dry_run: only count.
-            now: Unix seconds; alive: does this pid run?
-
-        A tmp file is stale after a day, or when the process that its name starts with is gone.
-        A download's ``.part`` names no process: it stays a day, so that the download can resume.
-        """
-        self.require_own()
-        alive = alive or _alive
-        with self.lock():
-            doomed = [b for b in _files(self.blobs_dir) if b.name not in keep]
-            doomed += [f for f in _files(self.memo_dir) if f.stem not in keep]
-            doomed += _files(self.logs_dir)
-            doomed += [f for f in _files(self.tmp_dir) if _stale(f, now(), alive)]
-            doomed += [r for r in _files(self.builds_dir) if not self._record_holds(r, keep)]
-            freed = Freed(bytes=sum(f.lstat().st_size for f in doomed), files=len(doomed))
-            if not dry_run:
-                for file in doomed:
-                    file.unlink(missing_ok=True)
-            return freed
-
-    def _record_holds(self, record: Path, keep: set[str]) -> bool:
-        """A record is worth keeping while every blob that it names is kept."""
-        try:
-            named = set(re.findall(r'"(?:sha256:)?([0-9a-f]{64})"', record.read_text("utf-8")))
-        except (OSError, ValueError):
-            return False
-        present = {digest for digest in named if self.has(digest)}
-        return bool(present) and present <= keep
-
 
 def default_store(env: Mapping[str, str] | None = None) -> Store:
     """The user's store: $TFENV_CACHE, or tfenv in $XDG_CACHE_HOME, or ~/.cache/tfenv."""
@@ -298,26 +246,3 @@ def _hex(sha256: str) -> str:
     if not _HEX64.fullmatch(sha256):
         raise ValueError(f"not a sha256: {sha256!r}")
     return sha256
-
-
-def _files(folder: Path) -> list[Path]:
-    if folder.is_symlink() or not folder.is_dir():
-        return []
-    return sorted(f for f in folder.iterdir() if f.is_file() or f.is_symlink())
-
-
-def _stale(file: Path, now: float, alive: Callable[[int], bool]) -> bool:
-    owner = file.name.split("-", 1)[0]
-    if owner.isdigit() and len(owner) < 10 and not alive(int(owner)):
-        return True
-    return now - file.stat().st_mtime > _STALE_AFTER_SECONDS
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -11,7 +11,7 @@ from pathlib import Path
 from tfenv.bisect.journal import NAME, claim
 from tfenv.errors import NotReadyError
 from tfenv.files import own_sizes
-from tfenv.store import Freed
+from tfenv.freeing import Freed
 
 KEPT_DAYS = 30
 _MADE_ANEW = ("cache", "env", "mount", "wheels")  # each time; only a kill leaves one of the last three

@@ -21,8 +21,8 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
     Images that killed builds have left in the engine go too; nothing else in the engine is touched. Of a
     bisection stays what was learnt, until nobody has gone on with it for 30 days.
     """
-    from tfenv import images, render
-    from tfenv.bisect.freeing import free
+    from tfenv import freeing, images, render
+    from tfenv.bisect import freeing as bisections
     from tfenv.engine import probe, run_command
     from tfenv.errors import MatrixError
     from tfenv.files import own_sizes
@@ -64,8 +64,8 @@ def command(everything: bool, dry_run: bool, as_json: bool) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
             if client := probe(run_command, os.environ).client:
                 images.forget_unfinished(client)
-        bisected = free(store.root / "bisect", now=time.time(), dry_run=dry_run)
-        freed = store.gc(keep, dry_run=dry_run)
+        bisected = bisections.free(store.root / "bisect", now=time.time(), dry_run=dry_run)
+        freed = freeing.free(store, keep, dry_run=dry_run)
     size = freed.bytes + bisected.bytes + sum(sizes)
     files = freed.files + bisected.files + len(sizes)
     told = {"bytes": size, "files": files, "dry_run": dry_run, "store": str(store.root)}
