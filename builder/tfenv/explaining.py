@@ -1,35 +1,23 @@
-"""Why a combination runs or not, and which cells of a matrix come nearest to it."""
+"""Why a combination runs or not, in a matrix and beside it."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tfenv import nvidia_images
+from tfenv import candidates, nvidia_images
+from tfenv.candidates import Choice
 from tfenv.compat.model import Finding, Query, Verdict
 from tfenv.compat.subject import Known
 from tfenv.compat.table import judge
-from tfenv.versions import agrees, is_final, minor, order
 
 if TYPE_CHECKING:
     from tfenv.model import Cell, Matrix
 
 _SHOWN = 4
 NOTHING = "nothing that is known"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """A cell that runs where no release was named, with what limits it there.
-
-    Args:
-        tag: its shortest name; limits: codes of findings such as ``jit-at-first-use``.
-    """
-
-    cell: str
-    tag: str
-    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +52,7 @@ def answer(query: Query, known: Known, matrix: Matrix | None = None, also: Itera
     Args:
         also: findings of the file that the question was read from.
     """
-    cell = _meant(query, matrix) if matrix else None
+    cell = candidates.meant(query, matrix) if matrix else None
     if cell:
         of_cell = replace(
             query,
@@ -108,34 +96,20 @@ def in_words(query: Query) -> str:
     return ", ".join(head + value for head, value in parts if value) or NOTHING
 
 
-def _meant(query: Query, matrix: Matrix) -> Cell | None:
-    """The cell that a question means: nothing in it is foreign to the matrix, and all fits one cell."""
-    if query.cuda_source or query.python_source or query.extra or query.platform or not query.tensorflow:
-        return None
-    fitting = [cell for cell in matrix.cells if _fits(query, cell)]
-    return max(fitting, key=_rank) if fitting else None
-
-
-def _fits(query: Query, cell: Cell) -> bool:
-    return (
-        _is_release(query.tensorflow, cell.row.tensorflow)
-        and query.python in ("", cell.python)
-        and query.base in ("", cell.base.name)
-        and (not query.cuda or agrees(query.cuda, cell.cuda_set.cuda))
-        and (not query.cudnn or agrees(query.cudnn, cell.cuda_set.cudnn))
-    )
-
-
-def _is_release(asked: str, release: str) -> bool:
-    """Whether a release is meant: by its full name, or a final one by its minor release."""
-    return asked == release or (asked == minor(release) and is_final(release))
-
-
 def _asks_which(query: Query) -> bool:
     """Whether a GPU, a driver or a Python is named, and the release is what is asked for."""
     return bool(query.gpus or query.driver or query.python) and not (
         query.tensorflow or query.extra or query.platform or query.cuda_source or query.python_source
     )
+
+
+def _again(query: Query, name: str) -> str:
+    """The command that asks the same of a cell, as it has to be typed."""
+    options = [*(("--gpu", gpu) for gpu in query.gpus), ("--driver", query.driver)]
+    if name == "latest":
+        options += [("--python", query.python), ("--base", query.base)]
+    asked = [word for option, value in options if value for word in (option, value)]
+    return shlex.join(["tfenv", "explain", name, *asked])
 
 
 def _with_choices(
@@ -144,55 +118,28 @@ def _with_choices(
     """The answer with the cells that run; refused where there is none, unless it cannot be told."""
     if told.verdict.outcome in ("refused", "unknown"):
         return told
-    choices = _choices(query, matrix, known)
+    choices = candidates.running(query, matrix, known)
     if choices:
         limited = next((choice.tag for choice in choices if choice.limits), "")
-        return replace(told, choices=choices, again=again(query, limited) if limited else "")
+        return replace(told, choices=choices, again=_again(query, limited) if limited else "")
     none = Finding(
         code="no-cell",
         severity="refuse",
         message=f"no cell of matrix.yaml runs with {told.asked}",
-        remedy=f"ask for one, to see why: {again(query, 'latest')}",
+        remedy=f"ask for one, to see why: {_again(query, 'latest')}",
     )
     return replace(told, verdict=judge(query, known, (*own, none)))
-
-
-def _choices(query: Query, matrix: Matrix, known: Known) -> tuple[Choice, ...]:
-    """The best cell of each release that runs, newest first."""
-    from tfenv.tags import all_aliases
-
-    names = all_aliases(matrix)
-    found: dict[str, Choice] = {}
-    for cell in sorted(matrix.cells, key=_rank, reverse=True):
-        release = cell.row.tensorflow
-        if release in found or not _fits(replace(query, tensorflow=release), cell):
-            continue
-        verdict = judge(_question(cell, query), known)
-        if verdict.outcome in ("runs", "limit"):
-            limits = dict.fromkeys(one.code for one in verdict.findings if one.severity == "limit")
-            found[release] = Choice(cell=cell.name, tag=min(names[cell.name], key=len), limits=tuple(limits))
-    return tuple(found.values())
 
 
 def _with_nearest(
     told: Answer, query: Query, matrix: Matrix | None, known: Known, without: Cell | None = None
 ) -> Answer:
     """The answer with the nearest cells: those that run, else those that would with another driver."""
-    nearest = _nearest(query, matrix, known, without)
+    nearest = candidates.nearest(query, matrix, known, without)
     if nearest or not query.driver or not query.gpus:
         return replace(told, nearest=nearest)
-    others = _nearest(replace(query, driver=""), matrix, known, without)
+    others = candidates.nearest(replace(query, driver=""), matrix, known, without)
     return replace(told, nearest=others, other_driver=bool(others))
-
-
-def _rank(cell: Cell) -> Any:
-    row = cell.row
-    return (
-        order(row.tensorflow),
-        cell.base.name == row.default_base,
-        cell.python == row.default_python,
-        order(cell.python),
-    )
 
 
 def _is_own_base(base: str, matrix: Matrix) -> bool:
@@ -229,75 +176,3 @@ def _refusals(query: Query, matrix: Matrix) -> tuple[Finding, ...]:
         )
         for why, names in list(whys.items())[:_SHOWN]
     )
-
-
-def _nearest(
-    query: Query, matrix: Matrix | None, known: Known, without: Cell | None = None
-) -> tuple[str, ...]:
-    """The cells that come nearest and run with what the question says of GPU and driver."""
-    if matrix is None:
-        return ()
-    releases = sorted({minor(cell.row.tensorflow) for cell in matrix.cells}, key=order)
-    wanted = minor(query.tensorflow) if query.tensorflow else releases[-1] if releases else "0"
-    place = {release: index for index, release in enumerate(releases)}
-    here = place.get(wanted, sum(order(release) < order(wanted) for release in releases))
-
-    def distance(cell: Cell) -> Any:
-        far = abs(place[minor(cell.row.tensorflow)] - here)
-        python = abs(_number(cell.python) - _number(query.python)) if query.python else 0
-        base = query.base not in ("", cell.base.name)
-        # One release away is as far as one Python away: which of the two gives is for the user to say.
-        return (far + python, far, base)
-
-    best: dict[tuple[str, str], Cell] = {}
-    for cell in sorted(
-        sorted(matrix.cells, key=_rank, reverse=True), key=distance
-    ):  # of equals the best first
-        best.setdefault((cell.row.tensorflow, cell.python), cell)
-    named = []
-    for cell in best.values():
-        if without is not None and cell.name == without.name:
-            continue
-        if (query.gpus or query.driver) and not _runs(cell, query, known):
-            continue
-        named.append(cell.name)
-        if len(named) == _SHOWN:
-            break
-    return tuple(named)
-
-
-def _runs(cell: Cell, query: Query, known: Known) -> bool:
-    return judge(_question(cell, query), known).outcome in ("runs", "limit")
-
-
-def again(query: Query, name: str) -> str:
-    """The command that asks the same of a cell, as it has to be typed."""
-    import shlex
-
-    options = [*(("--gpu", gpu) for gpu in query.gpus), ("--driver", query.driver)]
-    if name == "latest":
-        options += [("--python", query.python), ("--base", query.base)]
-    asked = [word for option, value in options if value for word in (option, value)]
-    return shlex.join(["tfenv", "explain", name, *asked])
-
-
-def _question(cell: Cell, query: Query) -> Query:
-    """Whether a cell runs with what a question says of GPU and driver."""
-    return Query(
-        tensorflow=cell.row.tensorflow,
-        cuda=cell.cuda_set.cuda,
-        cudnn=cell.cuda_set.cudnn,
-        gpus=query.gpus,
-        driver=query.driver,
-        by_tfenv=True,
-        allow_prerelease=True,
-    )
-
-
-def _number(python: str) -> int:
-    return int(minor(python).split(".")[1])
-
-
-def as_data(query: Query) -> dict[str, Any]:
-    """A question as data, without what was not asked."""
-    return {key: value for key, value in asdict(query).items() if value}
