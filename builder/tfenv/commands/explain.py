@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +11,11 @@ from tfenv.commands import _environments, _pasted
 from tfenv.commands._common import emit, json_option
 
 if TYPE_CHECKING:
-    from tfenv.compat.model import Finding, Query
     from tfenv.console import Console
     from tfenv.explaining import Answer
     from tfenv.model import Environment, Matrix
     from tfenv.workspace import Workspace
 
-#: Parts of a question that are versions: their name, and how one looks.
-_VERSIONS = {
-    "tensorflow": ("TensorFlow", "2.18 or 2.18.1"),
-    "python": ("Python", "3.11"),
-    "cuda": ("CUDA", "12.2"),
-    "cudnn": ("cuDNN", "8.9"),
-    "driver": ("the driver", "535.104.05, or its branch, 535: nvidia-smi tells it"),
-}
-_NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
-_RELEASE = re.compile(_NUMBERS.pattern + r"((a|b|rc)[0-9]{1,9})?(\.(post|dev)[0-9]{1,9})*")
-_MOST = 1 << 20  # bytes of a file: a list of hundreds of packages with their hashes has fewer
-_NAMED = 5  # environments in a message
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -93,15 +78,19 @@ def command(
 
     Exit codes: 0 it would run (limits are told), or a cause is known; 1 refused, 2 usage, 3 unknown.
     """
+    from tfenv.commands import _asked
     from tfenv.compat.table import known
     from tfenv.console import Console
+    from tfenv.errors import UsageError
     from tfenv.explaining import answer
 
     console = Console()
     files = [requirements_file, dockerfile, cells_file]
     if sum(file is not None for file in files) > 1:
-        raise _usage("more than one file is given", "give one of --requirements, --dockerfile and --matrix")
-    sort, content = _content(requirements_file, dockerfile, cells_file)
+        raise UsageError(
+            "more than one file is given", remedy="give one of --requirements, --dockerfile and --matrix"
+        )
+    sort, content = _asked.content_of(requirements_file, dockerfile, cells_file)
     asked_name = name
     if _pasted.is_text(name) and not sort:
         from tfenv.knowledge.sorting import sort_of
@@ -114,12 +103,12 @@ def command(
     workspace = _workspace(console)
     matrix = workspace.matrix if workspace else None
     environment = _environment(name, matrix)
-    base = _query(environment.start.name if environment else name, asked, bool(sort), matrix)
+    base = _asked.query_of(environment.start.name if environment else name, asked, bool(sort), matrix)
     world = known()
     codes = []
     pasted = _pasted.is_text(asked_name) and sort == "dockerfile"
-    for query, found in _questions(base, sort, content):
-        _check(query)
+    for query, found in _asked.questions(base, sort, content):
+        _asked.require_versions(query)
         told = answer(query, world, matrix, found)
         if sort == "dockerfile":
             told = _with_lines(told, content)
@@ -133,89 +122,6 @@ def command(
         emit(data, as_json=as_json, text=text)
         codes.append(_code(told, strict=strict))
     return next((code for code in (1, 3) if code in codes), 0)
-
-
-def _content(requirements: Path | None, dockerfile: Path | None, cells: Path | None) -> tuple[str, str]:
-    """What sort the file is that was named, and its text; empty if none was."""
-    from tfenv.files import read_text
-
-    for sort, path in (("requirements", requirements), ("dockerfile", dockerfile), ("cells", cells)):
-        if path:
-            return sort, read_text(path, _MOST)
-    return "", ""
-
-
-def _questions(base: Query, sort: str, content: str) -> Iterator[tuple[Query, tuple[Finding, ...]]]:
-    """The question, or the questions that a text asks, each with what is wrong with the text."""
-    from tfenv.lint import lint_dockerfile, lint_requirements, read_cells
-
-    if sort == "cells":
-        for query, found in read_cells(content):
-            yield _merged(query, base), found
-    elif sort:
-        query, found = (lint_dockerfile if sort == "dockerfile" else lint_requirements)(content)
-        yield _merged(query, base), found
-    else:
-        yield base, ()
-
-
-def _query(name: str | None, asked: dict[str, Any], from_file: bool, matrix: Matrix | None) -> Query:
-    from tfenv.cells import parse_name
-    from tfenv.compat.model import Query
-
-    given = {key: value for key, value in asked.items() if value}
-    allow = given.pop("pre", False)
-    if name:
-        bare = name.removeprefix(f"{matrix.repository}:") if matrix else name
-        parts = parse_name(bare.removeprefix("tfenv:"))
-        if parts is None:
-            own = [one.name for one in matrix.environments] if matrix else []
-            also = f", an environment ({', '.join(own[:_NAMED])})" if own else ""
-            remedy = f"name a cell, e.g. 2.15-cu12{also}, a file that is there, or - for what is piped in"
-            raise _usage(f"'{name}' is not the name of a cell, nor part of one", remedy)
-        named = {
-            "tensorflow": parts.release,
-            **{k: getattr(parts, k) for k in ("cuda", "cudnn", "python", "base")},
-        }
-        twice = [key for key, value in named.items() if value and given.get(key, value) != value]
-        if twice:
-            raise _usage(f"{', '.join(twice)} is said twice, and differently", "say it once")
-        given = {**{key: value for key, value in named.items() if value}, **given}
-        if given.get("tensorflow") == "latest":
-            given["tensorflow"] = _latest(matrix)
-    if not given and not from_file:
-        raise _usage(
-            "nothing is asked",
-            "type e.g.: tfenv explain 2.14 --python 3.11, tfenv explain --gpu 'RTX 5090', "
-            "or with the output of what failed: tfenv explain train.log",
-        )
-    given["gpus"] = tuple(given.get("gpus", ()))
-    return Query(**given, allow_prerelease=allow)
-
-
-def _latest(matrix: Matrix | None) -> str:
-    from tfenv.facts import releases
-    from tfenv.versions import is_final, order
-
-    there = [cell.row.tensorflow for cell in matrix.cells] if matrix else list(releases())
-    return max(filter(is_final, there), key=order, default="")
-
-
-def _merged(query: Query, given: Query) -> Query:
-    """What a file asks, with what was typed beside it."""
-    from dataclasses import asdict, replace
-
-    return replace(query, **{key: value for key, value in asdict(given).items() if value})
-
-
-def _check(query: Query) -> None:
-    for what, (name, example) in _VERSIONS.items():
-        value = getattr(query, what)
-        # The first number of a TensorFlow or a Python alone says nothing.
-        alone = what in ("tensorflow", "python") and "." not in value
-        known = _RELEASE if what == "tensorflow" else _NUMBERS
-        if value and (alone or not known.fullmatch(value)):
-            raise _usage(f"'{value[:80]}' is no version of {name}", f"give a version such as {example}")
 
 
 def _workspace(console: Console) -> Workspace | None:
@@ -294,9 +200,3 @@ def _code(told: Answer, *, strict: bool) -> int:
     if told.verdict.outcome == "refused" or (strict and lint):
         return EXIT_FAILED
     return EXIT_UNVERIFIED if told.verdict.outcome == "unknown" else EXIT_OK
-
-
-def _usage(message: str, remedy: str) -> Exception:
-    from tfenv.errors import UsageError
-
-    return UsageError(message, remedy=remedy)
