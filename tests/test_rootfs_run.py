@@ -12,69 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_processes import runs
+from test_unpacked import DIGEST, unpack_here
 from tfenv.container import Bind, Spec
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.rootfs_run import (
     Driver,
     Rootfs,
-    RunningProcess,
-    Unpacked,
     environment,
     find_driver,
     main,
-    read_unpacked,
     script,
     unshare,
     with_us,
 )
-
-DIGEST = "sha256:" + "ab" * 32
+from tfenv.unpacked import read_unpacked
 
 
 @pytest.fixture
 def unpacked(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    (folder / "usr/bin").mkdir(parents=True)
-    (folder / "usr/bin/env").write_text("")
-    (folder / "etc").mkdir()
-    (folder / "etc/passwd").write_text("root:x:0:0::/:\nbroken\ntfenv:x:1000:1001::/home/tfenv:/bin/bash\n")
-    config = {"Env": ["PATH=/opt/bin:/bin", "LANG=C.UTF-8"], "User": "tfenv", "WorkingDir": "/home/tfenv"}
-    text = "a line before it\n" + json.dumps({"manifest": DIGEST, "config": config}) + "\n"
-    (tmp_path / "root.json").write_text(text)
-    return folder
-
-
-def test_an_unpacked_image_knows_digest_environment_and_user(unpacked: Path) -> None:
-    image = read_unpacked(unpacked)
-    assert (image.digest, image.env["LANG"], image.workdir) == (DIGEST, "C.UTF-8", "/home/tfenv")
-    assert image.owner == (1000, 1001)
-
-
-@pytest.mark.parametrize("name", [".", "../root", "usr/.."])
-def test_the_folder_may_be_named_from_within(
-    unpacked: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(unpacked)
-    assert read_unpacked(Path(name)).digest == DIGEST
-
-
-@pytest.mark.parametrize(
-    ("user", "owner"),
-    [("", (0, 0)), ("1000", (1000, 1001)), ("7", (7, 7)), ("7:8", (7, 8)), ("tfenv:9", (1000, 9))],
-)
-def test_the_owner_is_the_configs_user(unpacked: Path, user: str, owner: tuple[int, int]) -> None:
-    assert Unpacked(folder=unpacked, digest=DIGEST, user=user).owner == owner
-
-
-def test_a_folder_that_is_no_image_says_what_to_type(unpacked: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no unpacked image"):
-        read_unpacked(tmp_path)
-    nameless = [json.dumps(one) for one in ({"manifest": DIGEST}, {"manifest": DIGEST, "config": []})]
-    for text in ("", "[]", "{}", '{"manifest": "latest", "config": {}}', "[" * 100_000, *nameless):
-        (tmp_path / "root.json").write_text(text)
-        with pytest.raises(UsageError, match="does not tell which image") as error:
-            read_unpacked(unpacked)
-        assert "tfenv.rootfs_unpack" in error.value.remedy
+    return unpack_here(tmp_path)
 
 
 def test_the_driver_is_nvidias_folder_or_the_files_beside_libcuda(tmp_path: Path) -> None:
@@ -181,30 +138,6 @@ def test_a_host_without_unshare_is_not_ready(unpacked: Path, monkeypatch: pytest
         pass
 
 
-def started(*argv: str) -> tuple[subprocess.Popen[bytes], RunningProcess]:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(argv, stdout=pipe, stderr=pipe, start_new_session=True)
-    return process, RunningProcess(process)
-
-
-def test_output_of_both_kinds_comes_to_the_end() -> None:
-    process, running = started("sh", "-c", "echo out; echo err >&2; exit 3")
-    with process:
-        pieces = list(running.output())
-        assert (
-            b"".join(out for out, _ in pieces) == b"out\n" and b"".join(err for _, err in pieces) == b"err\n"
-        )
-        assert running.wait().status == 3
-
-
-def test_a_killed_one_says_so_as_the_shell_does() -> None:
-    process, running = started("sleep", "600")
-    with process:
-        running.kill()
-        assert list(running.output()) == [] and running.wait().status == 137
-        running.kill()
-
-
 def can_unshare(*more: str) -> bool:
     line = ["unshare", *more, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "true"]
     return subprocess.run(line, capture_output=True, check=False).returncode == 0
@@ -287,11 +220,6 @@ def alone(living: Path, *command: str, **more: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
-def runs(mark: str) -> bool:
-    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return any(mark in line and "ps -eo" not in line for line in left.splitlines())
-
-
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGKILL, -9)],
@@ -322,6 +250,8 @@ def test_who_ends_the_command_ends_what_it_runs(living: Path, number: int, code:
         (["--bind", "kit:"], 2, "FROM:/TO"),
         (["--bind", "kit:/"], 2, "FROM:/TO"),
         (["--bind", "kit:relative"], 2, "FROM:/TO"),
+        (["--gpus", "first"], 2, "auto, all, none"),
+        (["--gpus", "0,0"], 2, "without repeats"),
         (["--config", "/none"], 2, "does not tell which image"),
     ],
 )
@@ -338,31 +268,3 @@ def test_a_reader_that_goes_away_is_no_traceback(living: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.wait(60) == 1 and process.stderr.read() == b""
-
-
-def test_what_is_left_behind_is_not_waited_for_and_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfenv.rootfs_run._DRAIN_SECONDS", 0.1)
-    monkeypatch.setattr("tfenv.rootfs_run._LOOK_SECONDS", 0.1)
-    mark = str(800 + os.getpid() / 1e6)
-    process, running = started("sh", "-c", f"sleep {mark} & echo said; exit 5")
-    with process:
-        assert b"".join(out for out, _ in running.output()) == b"said\n" and runs(mark)
-        assert running.wait().status == 5 == running.wait().status
-        assert not runs(mark)
-        running.kill()
-
-
-def test_what_has_left_the_session_and_prints_for_ever_does_not_hang_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("tfenv.rootfs_run._DRAIN_SECONDS", 0.1)
-    script = (
-        "import os, sys, time\nif os.fork():\n  print(os.getpid(), flush=True); sys.exit(0)\nos.setsid()\n"
-    )
-    script += "for _ in range(200):\n  print('daemon', flush=True); time.sleep(0.05)\n"
-    process, running = started(sys.executable, "-c", script)
-    assert process.stdout is not None and process.stderr is not None
-    out = b"".join(out for out, _ in running.output())
-    assert running.wait().status == 0 and out.count(b"daemon") < 150
-    process.stdout.close()
-    process.stderr.close()

@@ -17,7 +17,8 @@ from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.report import Check, Host, Report
-from tfenv.rootfs_run import Driver, Rootfs, Unpacked
+from tfenv.rootfs_run import Driver, Rootfs
+from tfenv.unpacked import Unpacked
 from tfenv.verify import declared_hash, driver_version
 from tfenv.verify_elsewhere import Asked, former_pass, from_lines, in_rootfs, of_lines, whole_digest
 

@@ -12,65 +12,29 @@ Only the standard library and tfenv's own code are used, so that ``python3 -m tf
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
-import math
 import os
 import re
-import selectors
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfenv.alone import run_alone
-from tfenv.container.spec import Bind, Ended, Spec
+from tfenv.container.spec import Bind, Spec
 from tfenv.errors import NotReadyError, UsageError
-from tfenv.given_gpus import steering
+from tfenv.given_gpus import WORDS, parse, steering
+from tfenv.processes import RunningProcess
+from tfenv.unpacked import Unpacked, read_unpacked
 
 DRIVER = "/usr/local/nvidia"  # where the driver's libraries are seen inside
 _LIBRARIES = ("libcuda.so*", "libnvidia-*.so*", "libcudadebugger.so*", "libnvcuvid.so*")
 _TOOLS = ("nvidia-smi",)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTS = Path("/etc/hosts")
-_CHUNK = 1 << 16
-_LOOK_SECONDS = 1.0  # between two looks whether it has ended
-_DRAIN_SECONDS = 5.0  # that what it left behind is still listened to
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unpacked:
-    """An image's files in a folder.
-
-    Args:
-        digest: of its manifest, with ``sha256:``. env, user, workdir: of its config.
-        owner: (uid, gid) that the processes get where they may.
-    """
-
-    folder: Path
-    digest: str
-    env: Mapping[str, str] = field(default_factory=dict)
-    user: str = ""
-    workdir: str = "/"
-
-    @property
-    def owner(self) -> tuple[int, int]:
-        """Numbers of the config's user; root where it names none."""
-        name, _, group = self.user.partition(":")
-        if not name:
-            return 0, 0
-        for line in _lines(self.folder / "etc/passwd"):
-            entry = line.split(":")
-            if len(entry) > 3 and name in (entry[0], entry[2]):
-                return int(entry[2]), int(group) if group.isdigit() else int(entry[3])
-        number = int(name) if name.isdigit() else 0
-        return number, int(group) if group.isdigit() else number
 
 
 @dataclass(frozen=True)
@@ -80,48 +44,6 @@ class Driver:
     folder: Path | None = None
     libraries: tuple[Path, ...] = ()
     tools: tuple[Path, ...] = ()
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-
-
-def read_unpacked(folder: Path, config: Path | None = None) -> Unpacked:
-    """The image whose files are in ``folder``.
-
-    Args:
-        config: JSON with ``manifest`` (its digest) and ``config`` (of the image); ``FOLDER.json`` by default.
-
-    Raises:
-        UsageError: one of them is missing or not what it should be.
-    """
-    # So that `.` has a name, and a link keeps its own.
-    folder = Path(os.path.abspath(folder))  # noqa: PTH100
-    where = config or folder.with_name(folder.name + ".json")
-    remedy = f"unpack the archive with `python3 -m tfenv.rootfs_unpack ARCHIVE {folder}`"
-    if not (folder / "usr").is_dir():
-        raise UsageError(f"{folder} holds no unpacked image", remedy=remedy)
-    try:
-        # Other programs may have printed before it.
-        data = json.loads(where.read_text(encoding="utf-8").strip().splitlines()[-1])
-        told = data["config"]
-        env = dict(entry.split("=", 1) for entry in told.get("Env") or ())
-        digest = str(data["manifest"])
-        if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
-            raise ValueError(f"no digest: {digest!r}")
-        user, workdir = str(told.get("User") or ""), str(told.get("WorkingDir") or "/")
-    except (LookupError, OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(f"{where} does not tell which image this is: {error!r}", remedy=remedy) from None
-    return Unpacked(
-        folder=folder.resolve(),
-        digest=digest,
-        env=env,
-        user=user,
-        workdir=workdir,
-    )
 
 
 def find_driver(root: Path = Path("/")) -> Driver:
@@ -237,55 +159,6 @@ def unshare(*, root: bool) -> list[str]:
     return line if root else [*line, "--user", "--map-root-user"]
 
 
-class RunningProcess:
-    """A started process, the leader of a session, as ``container.Running``."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def output(self) -> Iterator[tuple[bytes, bytes]]:
-        """(stdout, stderr) in pieces as they come, to the end.
-
-        What it leaves behind may hold the pipes for ever: once it has ended, that is listened to no longer.
-        """
-        process = self._process
-        assert process.stdout is not None and process.stderr is not None
-        until = math.inf
-        with selectors.DefaultSelector() as ready:
-            ready.register(process.stdout, selectors.EVENT_READ, 0)
-            ready.register(process.stderr, selectors.EVENT_READ, 1)
-            while ready.get_map() and time.monotonic() < until:
-                for key, _ in ready.select(_LOOK_SECONDS):
-                    data = os.read(key.fd, _CHUNK)
-                    if not data:
-                        ready.unregister(key.fileobj)
-                    elif key.data == 0:
-                        yield data, b""
-                    else:
-                        yield b"", data
-                if until == math.inf and self._has_ended(os.WNOHANG):
-                    until = time.monotonic() + _DRAIN_SECONDS
-
-    def wait(self) -> Ended:
-        """Its end, and that of all that it left in its session; a signal as 128 + its number."""
-        self._has_ended()
-        self.kill()
-        status = self._process.wait()
-        return Ended(128 - status if status < 0 else status)
-
-    def kill(self) -> None:
-        """End it and all that it started."""
-        if self._process.returncode is None:  # else its number may be another's by now
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-
-    def _has_ended(self, options: int = 0) -> bool:
-        """Whether it has ended, of which nobody else is told; without options, wait for that."""
-        if self._process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | options) is not None
-
-
 @dataclass(frozen=True)
 class Rootfs:
     """An unpacked image that runs as a container of an engine would.
@@ -338,7 +211,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--config", type=Path, help="its manifest and config; ROOTFS.json by default")
     parser.add_argument("--bind", action="append", default=[], metavar="FROM:TO", help="read-only")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--gpus", default="all", help="all, none, a number, or a list as 0,1")
+    parser.add_argument("--gpus", default="all", help=WORDS)
     parser.add_argument("--shm-size", default="2g")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(list(argv))
@@ -347,13 +220,16 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--bind {wrong[0]}: as FROM:/TO")
     if wrong := [one for one in given.env if not re.match("[^=]+=", one)]:
         parser.error(f"--env {wrong[0]}: as NAME=VALUE")
+    gpus = parse(given.gpus)
+    if gpus is None:
+        parser.error(f"--gpus {given.gpus}: as {WORDS}")
     spec = Spec(
         image="",
         command=tuple(given.command),
         binds=tuple(Bind(Path(source), target) for source, _, target in binds),
         env=dict(one.split("=", 1) for one in given.env),
         shm_size=given.shm_size,
-        gpus=given.gpus != "none" and given.gpus,
+        gpus=gpus != "none" and gpus,
     )
     with Rootfs(read_unpacked(given.rootfs, given.config)).container(spec) as running:
         for out, err in running.output():

@@ -20,8 +20,7 @@ from tfenv import oci
 from tfenv.alone import run_alone
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.files import write_all
-
-from .rootfs_run import Unpacked, read_unpacked
+from tfenv.unpacked import Unpacked, read_unpacked
 
 _CHUNK = 1 << 20  # bytes
 

@@ -22,8 +22,9 @@ from tfenv.files import LINES_MOST, read_text
 from tfenv.given_gpus import given, there
 from tfenv.model import Cell, Lock
 from tfenv.report import Check, Report
-from tfenv.rootfs_run import Rootfs, Unpacked, find_driver, read_unpacked
+from tfenv.rootfs_run import Rootfs, find_driver
 from tfenv.runline import choose_gpus, gpu_here
+from tfenv.unpacked import Unpacked, read_unpacked
 from tfenv.workspace import Workspace
 
 _DAY = 24 * 3600

@@ -11,8 +11,8 @@ from tfenv.engine import probe, run_command
 from tfenv.errors import UsageError
 from tfenv.given_gpus import given
 from tfenv.report import Check, Report
-from tfenv.rootfs_run import read_unpacked
 from tfenv.runline import choose_gpus, gpu_here
+from tfenv.unpacked import read_unpacked
 from tfenv.verify_elsewhere import Asked, former, in_rootfs, of_lines, smi, whole_digest
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tfenv.container import Spec
 from tfenv.errors import UsageError
 from tfenv.given_gpus import steering
-from tfenv.rootfs_run import RunningProcess
+from tfenv.processes import RunningProcess
 
 BARE = "no container"  # in the place of the engine's version
 

@@ -13,8 +13,9 @@ from tfenv.files import LINES_MOST, read_text
 from tfenv.given_gpus import given, there
 from tfenv.meant import Meant
 from tfenv.model import Cell
-from tfenv.rootfs_run import Rootfs, read_unpacked
+from tfenv.rootfs_run import Rootfs
 from tfenv.runline import choose_gpus, gpu_here
+from tfenv.unpacked import read_unpacked
 from tfenv.verify_elsewhere import image_digest, smi
 from tfenv.workspace import Workspace
 
