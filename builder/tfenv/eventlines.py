@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterator
@@ -44,8 +43,12 @@ class Lines:
 
 def lines_in(text: str) -> Iterator[str]:
     """The lines of a text, one after the other: a list of them may be many times as large."""
-    for line in io.StringIO(text.removeprefix("\ufeff"), newline="\n"):
-        yield line.rstrip("\r\n")
+    at = 1 if text.startswith("\ufeff") else 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        yield text[at:end].rstrip("\r")
+        at = end + 1
 
 
 def event_of(line: str, *, infinite: bool = False) -> dict[str, Any] | None:
@@ -56,6 +59,8 @@ def event_of(line: str, *, infinite: bool = False) -> dict[str, Any] | None:
     Args:
         infinite: leave NaN and Infinity as they are, for readers who judge them; else they become words.
     """
+    if '"event"' not in line:
+        return None  # most of what others print: not worth an exception
     try:
         event = json.loads(line)
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):

@@ -45,34 +45,33 @@ def take(outcome: Outcome, line: str) -> Check | None:
     A line that is no event is kept as a stray: other programs may print on stdout too.
     """
     event = event_of(line) if outcome.size + len(line) <= _MOST else None
-    try:
-        if event is None:
-            raise ValueError("no event")
-        kind = event["event"]
-        outcome.late += outcome.ends and kind in ("start", "check", "end")
-        if kind == "start":
-            outcome.starts += 1
-            outcome.planned = tuple(str(check["name"]) for check in event.get("checks") or ())
-        elif kind == "check":
-            outcome.checks.append(_check(event))
-        elif kind == "end":
-            outcome.ends += 1
-            outcome.verdict = str(event["verdict"])
-            outcome.reason = str(event.get("reason") or "")
-            outcome.facts = _facts(event)
-        outcome.size += len(line)
-        return outcome.checks[-1] if kind == "check" else None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        if line.strip() and len(outcome.strays) < _STRAYS_KEPT:
-            outcome.strays.append(line[:500])
+    if event is not None:
+        try:
+            check = _add(outcome, event)
+            outcome.size += len(line)
+            return check
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            pass
+    if len(outcome.strays) < _STRAYS_KEPT and line.strip():
+        outcome.strays.append(line[:500])
     return None
 
 
-def _seconds(said: object) -> float:
-    seconds = float(cast(float, said or 0.0))
-    if not 0 <= seconds < 1e9:  # also nan
-        raise ValueError(f"no duration: {said!r}")
-    return seconds
+def _add(outcome: Outcome, event: Mapping[str, Any]) -> Check | None:
+    kind = event["event"]
+    outcome.late += outcome.ends and kind in ("start", "check", "end")
+    if kind == "start":
+        outcome.starts += 1
+        outcome.planned = tuple(str(check["name"]) for check in event.get("checks") or ())
+    elif kind == "check":
+        outcome.checks.append(_check(event))
+        return outcome.checks[-1]
+    elif kind == "end":
+        outcome.ends += 1
+        outcome.verdict = str(event["verdict"])
+        outcome.reason = str(event.get("reason") or "")
+        outcome.facts = _facts(event)
+    return None
 
 
 def _facts(event: Mapping[str, Any]) -> dict[str, Any]:
