@@ -74,6 +74,13 @@ def _add(outcome: Outcome, event: Mapping[str, Any]) -> Check | None:
     return None
 
 
+def _seconds(said: object) -> float:
+    seconds = float(cast(float, said or 0.0))
+    if not 0 <= seconds < 1e9:  # also nan
+        raise ValueError(f"no duration: {said!r}")
+    return seconds
+
+
 def _facts(event: Mapping[str, Any]) -> dict[str, Any]:
     facts = event.get("facts") or {}
     if not isinstance(facts, dict):
