@@ -141,6 +141,15 @@ def test_a_lock_that_nobody_has_is_told_with_a_way_out(
     )
 
 
+def test_a_kept_lock_that_is_another_one_is_not_taken(
+    here: Place, held: tuple[str, Any], checked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = here.store.root / "history/locks" / f"{lockfile.lock_hash(held[1])}.json"
+    kept.write_text(lockfile.dump_lock(here.lock))
+    assert cli.run(["verify", ALIAS]) == 2
+    assert "neither committed nor in the store" in capsys.readouterr().err and not checked
+
+
 def test_an_image_of_a_cell_that_the_matrix_has_no_more(here: Place, held: tuple[str, Any]) -> None:
     log = Log(here.store.root)
     (event,) = (event for event in log.read().events if event.kind == "rolled back")

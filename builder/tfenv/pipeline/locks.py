@@ -21,9 +21,9 @@ _FORMER = "history/locks"  # of images that names meant, and may be taken back t
 
 def keep_lock(inputs: Inputs, host: Host) -> None:
     """Keep a lock, so that its image can be verified when it is committed nowhere, or no longer."""
-    folder = host.store.root / (_FORMER if inputs.locked else _UNCOMMITTED)
     from tfenv.files import write_all
 
+    folder = host.store.root / (_FORMER if inputs.locked else _UNCOMMITTED)
     write_all(folder, {f"{inputs.lock_hash}.json": dump_lock(inputs.lock)})
 
 
@@ -34,7 +34,7 @@ def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host, *, forme
         former: or one that was committed when the image was built.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither. TfenvError: the one that was kept is damaged.
     """
     from tfenv.lockfile import lock_hash
 
@@ -44,7 +44,9 @@ def lock_of(workspace: Workspace, cell: Cell, image: Image, host: Host, *, forme
     for folder in (_UNCOMMITTED, *([_FORMER] if former else [])):
         kept = host.store.root / folder / f"{image.lock}.json"
         if image.cell == cell.name and image.lock and kept.is_file():
-            return load_lock(kept.read_text("utf-8"), where=str(kept))
+            lock = load_lock(kept.read_text("utf-8"), where=str(kept))
+            if lock_hash(lock) == image.lock:
+                return lock
     raise UsageError(
         f"{image.name} was not built from the lock in images/{cell.name}",
         remedy=f"type: tfenv build {cell.name}",
