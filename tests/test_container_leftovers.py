@@ -17,8 +17,11 @@ def test_a_process_is_known_by_boot_namespace_number_and_start() -> None:
     boot, namespace, pid, when = owner().split()
     assert (pid, when) == (str(os.getpid()), started(os.getpid())) and boot and namespace
     assert not is_gone(owner(), owner())
-    done = subprocess.run([sys.executable, "-c", "print()"], check=True, capture_output=True)
-    assert done.returncode == 0 and started(2**22 + 1) is None
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        label = f"{boot} {namespace} {other.pid} {started(other.pid)}"
+        assert not is_gone(label, owner())
+        other.communicate(b"\n")
+    assert is_gone(label, owner()) and started(2**22 + 1) is None
 
 
 @pytest.mark.parametrize(

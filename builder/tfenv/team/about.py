@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tfenv import digest
@@ -81,14 +81,14 @@ def about(workspace: Workspace, cell: Environment, store: Store) -> About:
         return known
     image, built = _image(workspace, cell, store)
     folders = [workspace.folder(cell) / "reports", store.root / "reports"]
-    own = {
-        "wheels": why.wheels(cell, team.wheels, row, why.from_store(store)),
-        "debian": why.debian(cell, team.debian),
-        "image": image,
-        "built": built,
-        "proofs": proofs(reports(folders, image)) if image else (),
-    }
-    return About(**{**vars(known), **own})
+    return replace(
+        known,
+        wheels=why.wheels(cell, team.wheels, row, why.from_store(store)),
+        debian=why.debian(cell, team.debian),
+        image=image,
+        built=built,
+        proofs=proofs(reports(folders, image)) if image else (),
+    )
 
 
 def _image(workspace: Workspace, cell: Environment, store: Store) -> tuple[str, str]:
