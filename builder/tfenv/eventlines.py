@@ -73,12 +73,10 @@ def event_of(line: str, *, infinite: bool = False) -> dict[str, Any] | None:
 def _plain(value: Any, infinite: bool, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
+    if isinstance(value, int) and abs(value) >= _INTEGER:
+        value = math.inf if value > 0 else -math.inf
     if isinstance(value, float):
         return value if infinite or math.isfinite(value) else str(value)
-    if isinstance(value, int):
-        return (
-            value if abs(value) < _INTEGER else float("inf" if value > 0 else "-inf") if infinite else "inf"
-        )
     if isinstance(value, (dict, list)) and not depth:
         raise ValueError("too deep")
     if isinstance(value, dict):
