@@ -23,6 +23,7 @@ import tfenv
 from matrices import changed
 from small import Place
 from tfenv import cli, commands, workspace
+from tfenv.commands._common import unforeseen
 from tfenv.commands._common import each, of_system
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError
@@ -552,3 +553,14 @@ def test_a_full_stdout_is_told_once_also_with_json() -> None:
         )
     assert done.returncode not in (0, 120)
     assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_fault_of_our_own_is_told_also_where_no_traceback_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkstemp", full)
+    told = unforeseen(RuntimeError("boom"))
+    assert "RuntimeError: boom" in told.message and "could not be kept: No space" in told.remedy

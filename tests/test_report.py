@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tfenv.report import (
     find,
     from_ctrf,
     read,
+    require_room,
     summary,
     to_ctrf,
     to_junit,
@@ -317,3 +319,18 @@ def test_a_stand_in_is_called_one_in_every_form(tmp_path):
     for text in (to_markdown(made), to_junit(made)):
         assert f"a stand-in for {name}" in text
     assert "stand-in" not in to_markdown(REPORT) + to_junit(REPORT) + json.dumps(to_ctrf(REPORT))
+
+
+def test_whether_reports_can_be_written_is_known_before(tmp_path, monkeypatch):
+    require_room(tmp_path / "new/folder")
+    assert list((tmp_path / "new/folder").iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        require_room(tmp_path / "file")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="new"):
+            require_room(tmp_path / "new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)

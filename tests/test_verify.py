@@ -4,6 +4,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 import threading
 import zipfile
 from contextlib import contextmanager
@@ -297,6 +298,15 @@ def test_a_suite_that_lists_nothing_is_damaged(tmp_path, text):
     with pytest.raises(IntegrityError) as caught:
         plan_of(pack(suite(tmp_path, text)), "full")
     assert "install tfenv again" in caught.value.remedy
+
+
+def test_a_suite_that_does_not_end_its_list_is_told_and_not_waited_for(tmp_path, monkeypatch):
+    def hangs(*_, **__):
+        raise subprocess.TimeoutExpired("x", 60)
+
+    monkeypatch.setattr("subprocess.run", hangs)
+    with pytest.raises(IntegrityError, match="no answer within 60 s"):
+        plan_of(pack(), "full")
 
 
 @pytest.mark.parametrize(

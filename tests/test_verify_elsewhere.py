@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,6 +133,16 @@ def test_what_the_other_worker_printed_lies_beside(tmp_path: Path) -> None:
     assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "unverified"
     (tmp_path / "lines.1").write_text(lines(suite="workers"))
     assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "pass"
+
+
+@pytest.mark.parametrize("when", [-1e9, 0, 4e9])
+def test_a_file_may_be_of_any_time(tmp_path: Path, when: float) -> None:
+    path = tmp_path / "lines"
+    path.write_text(lines())
+    os.utime(path, (when, when))
+    found = of_lines(path, {"cell": "c"}, DIGEST)
+    assert found.started == max(0, when * 1000)
+    assert report.read(report.write(found, tmp_path / "r")) == found
 
 
 @pytest.mark.parametrize(

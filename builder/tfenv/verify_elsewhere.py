@@ -258,7 +258,7 @@ def of_lines(
     text = read_text(path, LINES_MOST)
     beside = [path.with_name(f"{path.name}.{index}") for index in range(1, verify.WORKERS)]
     others = [read_text(one, LINES_MOST) for one in beside if one.is_file()]
-    started = round(path.stat().st_mtime * 1000)
+    started = min(max(round(path.stat().st_mtime * 1000), 0), report.LATEST)
     made = from_lines(text, declared, digest, started=started, others=others)
     if suite not in (None, made.suite):
         raise UsageError(

@@ -155,13 +155,17 @@ def unforeseen(error: Exception) -> TfenvError:
 
     from tfenv.index import redact
 
-    handle, name = tempfile.mkstemp(prefix="tfenv-traceback-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(redact("".join(traceback.format_exception(error))))
+    try:
+        handle, name = tempfile.mkstemp(prefix="tfenv-traceback-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(redact("".join(traceback.format_exception(error))))
+        how = f"please report it with the file {name}"
+    except OSError as full:
+        how = f"please report it; the traceback could not be kept: {full.strerror}"
     said = redact(str(error).splitlines()[0] if str(error) else "")
     return TfenvError(
         f"tfenv did not expect this: {type(error).__name__}: {said}",
-        remedy=f"please report it with the file {name}",
+        remedy=how,
     )
 
 

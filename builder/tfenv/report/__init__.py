@@ -8,13 +8,27 @@ never says *passed* of it.
 from .ctrf import from_ctrf, to_ctrf
 from .junit import to_junit, xml_text
 from .markdown import to_markdown
-from .model import EXIT_CODES, Check, Finding, Host, Report, Severity, Status, Verdict, failures, key, summary
+from .model import (
+    EXIT_CODES,
+    LATEST,
+    Check,
+    Finding,
+    Host,
+    Report,
+    Severity,
+    Status,
+    Verdict,
+    failures,
+    key,
+    summary,
+)
 from .storage import CTRF, JUNIT, MARKDOWN, WRITERS, find, read, require_room, write
 
 __all__ = [
     "CTRF",
     "EXIT_CODES",
     "JUNIT",
+    "LATEST",
     "MARKDOWN",
     "WRITERS",
     "Check",

@@ -36,10 +36,13 @@ def require_room(parent: Path) -> None:
     Raises:
         OSError: they cannot.
     """
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=parent) as file:
-        file.write(bytes(_ROOM))
-        file.flush()
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=parent) as file:
+            file.write(bytes(_ROOM))
+            file.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(parent)) from None  # not the name of that file
 
 
 def write(report: Report, parent: Path) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tfenv.engine import run_command
 from tfenv.errors import IntegrityError
 
 from .suite import Suite, mounted
@@ -35,7 +35,7 @@ def plan_of(packed: bytes, suite: Suite) -> Plan:
     """
     with mounted(packed, {}) as folder:
         command = [sys.executable, "-I", "-B", str(folder / "verify.pyz"), "--list", "--suite", suite]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = run_command(command)
     try:
         *listed, last = [json.loads(line) for line in done.stdout.splitlines()]
         plan = Plan(
