@@ -252,3 +252,12 @@ def test_a_folder_for_no_reports_is_found_before_the_run(
     for folder in (tmp_path / "file", tmp_path / "file/x", Path("/proc/none/x")):
         line = [command, CELL, "--python", sys.executable, "--gpus", "all", "--reports", str(folder)]
         assert tell(*line)[0] == 4 and not seen
+
+
+def test_an_image_that_nobody_names_is_found_before_the_run(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+    collected(monkeypatch, seen)
+    assert tell("stress", CELL, "--python", sys.executable, "--gpus", "all")[0] == 2
+    assert not seen

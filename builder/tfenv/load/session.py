@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tfenv.model import Cell
 from tfenv.rootfs_run import Rootfs
 from tfenv.runline import choose_gpus, gpu_here
 from tfenv.unpacked import read_unpacked
+from tfenv.verify import Start
 from tfenv.verify_elsewhere import image_digest, smi
 from tfenv.workspace import Workspace
 
@@ -81,42 +83,43 @@ def run_in(
         NoGpuHereError: this host has no GPU. NotReadyError: it has not those that are asked for.
         UsageError: there is no such image here. IntegrityError: what ran was not the cell's TensorFlow.
     """
-    ran = _ran(workspace, named, host, place, arguments, limit, on_event)
+    named.tell(host.console.note, committed=bool(place.lines or place.rootfs or place.python))
+    if place.lines is not None:
+        ran = _from_file(workspace, named.cell, place.lines, place)
+    else:
+        options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
+        with _opened(workspace, named, host, place) as where:
+            done = run_load(where.start, where.spec, pack(), options, limit=limit, on_event=on_event)
+        ran = Ran(collected=done, digest=where.digest, docker=where.docker)
     require_of(named.cell, ran.collected.events)
     return ran
 
 
-def _ran(
-    workspace: Workspace,
-    named: Meant,
-    host: build.Host,
-    place: Place,
-    arguments: Sequence[str],
-    limit: float,
-    on_event: Callable[[Event], None],
-) -> Ran:
-    cell = named.cell
-    named.tell(host.console.note, committed=bool(place.lines or place.rootfs or place.python))
-    if place.lines is not None:
-        return _from_file(workspace, cell, place.lines, place)
+@dataclass(frozen=True, kw_only=True)
+class _Where:
+    """How a container is started there, for which image, and by what (as of ``Ran``)."""
+
+    start: Start
+    spec: Spec
+    digest: str
+    docker: str
+
+
+@contextmanager
+def _opened(workspace: Workspace, named: Meant, host: build.Host, place: Place) -> Iterator[_Where]:
     wanted, _ = choose_gpus(place.gpus, gpu_here(lambda argv: smi(argv).returncode == 0))
     if wanted is None and not place.allow_cpu:
         raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
-    options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
     if place.rootfs is not None:
         image = read_unpacked(place.rootfs)
         spec = Spec(image="", gpus=there(given(wanted), smi))
-        start = Rootfs(image).container
-        return Ran(
-            collected=run_load(start, spec, pack(), options, limit=limit, on_event=on_event),
-            digest=image.digest,
-            docker="rootfs",
-        )
+        yield _Where(start=Rootfs(image).container, spec=spec, digest=image.digest, docker="rootfs")
+        return
     if place.python is not None:
+        digest = image_digest(workspace, named.cell, place.digest)  # before a run of an hour, not after it
         spec = Spec(image="", gpus=there(given(wanted), smi))
-        start = Bare(place.python).container
-        done = run_load(start, spec, pack(), options, limit=limit, on_event=on_event)
-        return Ran(collected=done, digest=image_digest(workspace, cell, place.digest), docker=BARE)
+        yield _Where(start=Bare(place.python).container, spec=spec, digest=digest, docker=BARE)
+        return
     from tfenv.container import connect
 
     engine = build.ready_engine(host.env)
@@ -124,8 +127,8 @@ def _ran(
     named.lock(workspace, found, host)  # it is an image of this cell
     with connect(host.env) as containers:
         spec = Spec(image=found.id, gpus=given(wanted))
-        done = run_load(containers.container, spec, pack(), options, limit=limit, on_event=on_event)
-    return Ran(collected=done, digest=found.id, docker=engine.server_version or "")
+        docker = engine.server_version or ""
+        yield _Where(start=containers.container, spec=spec, digest=found.id, docker=docker)
 
 
 def _from_file(workspace: Workspace, cell: Cell, path: Path, place: Place) -> Ran:
