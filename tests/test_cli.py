@@ -23,8 +23,7 @@ import tfenv
 from matrices import changed
 from small import Place
 from tfenv import cli, commands, workspace
-from tfenv.commands._common import unforeseen
-from tfenv.commands._common import each, of_system
+from tfenv.commands._common import each, of_system, unforeseen
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError
 from tfenv.fetch import MissingInputs

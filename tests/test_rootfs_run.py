@@ -241,6 +241,18 @@ def test_who_ends_the_command_ends_what_it_runs(living: Path, number: int, code:
     assert not runs(mark)
 
 
+def test_a_host_whose_setpriv_is_old_or_missing_does_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert with_us() == []
+    (tmp_path / "setpriv").write_text("#!/bin/sh\necho unrecognized option >&2; exit 1\n")
+    (tmp_path / "setpriv").chmod(0o755)
+    assert with_us() == []
+    (tmp_path / "setpriv").write_text("#!/bin/sh\nexit 0\n")
+    assert with_us() == ["setpriv", "--pdeathsig", "KILL", "--"]
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [

@@ -150,7 +150,13 @@ def script(image: Unpacked, spec: Spec, driver: Driver, env: Mapping[str, str], 
 
 def with_us() -> list[str]:
     """The start of the command line: what follows dies when we are killed, where this host can do that."""
-    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    line = ["setpriv", "--pdeathsig", "KILL", "--"]
+    try:  # one that is older than util-linux 2.33, or busybox's, cannot
+        return (
+            line if subprocess.run([*line, "true"], capture_output=True, check=False).returncode == 0 else []
+        )
+    except OSError:
+        return []
 
 
 def unshare(*, root: bool) -> list[str]:
