@@ -427,7 +427,7 @@ class Images:
         raise AssertionError("no container is run here")
 
     @contextmanager
-    def connect(self, env: Mapping[str, str]) -> Iterator[Images]:
+    def connect(self, env: Mapping[str, str] = os.environ) -> Iterator[Images]:
         yield self
 
 

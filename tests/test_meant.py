@@ -244,3 +244,25 @@ def test_run_does_not_take_another_image_in_silence(
     err = capsys.readouterr().err
     assert "which is not here any more" in err and f"tfenv rollback {NAME} --release" in err
     assert len(started) == 1
+
+
+def test_doctor_looks_into_the_image_that_a_held_alias_means(
+    here: Place, held: tuple[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[str] = []
+
+    def run_in(start: Any, image: str, host: Any, **more: Any) -> tuple[str, int]:
+        seen.append(image)
+        return "ready", 0
+
+    monkeypatch.setattr("tfenv.doctor.inside.run_in", run_in)
+    monkeypatch.setattr("tfenv.doctor.inside.host_of", lambda _sources: {"gpus": 0, "driver": ""})
+    capsys.readouterr()
+    for name in (ALIAS, CELL):
+        assert cli.run(["doctor", "--in", name]) == 0
+    assert seen == [NAME, small.TAGS[0]] and capsys.readouterr().err.count("is held back at") == 1
+    del here.images.tags[NAME]
+    assert cli.run(["doctor", "--in", ALIAS]) == 2
+    assert "which is not here any more" in capsys.readouterr().err
+    assert cli.run(["doctor", "--in", "other:1"]) == 2
+    assert "docker pull other:1" in capsys.readouterr().err

@@ -53,7 +53,7 @@ class Meant:
         from tfenv import images
 
         if self.held and not images.ids(self.names, env)[self.held.name]:
-            raise _gone(self.held, self.cell)
+            raise gone(self.held, self.cell)
         return images.find(self.names, env, cell=self.cell.name)
 
     def image_name(self, docker: str, run: Run) -> str:
@@ -66,7 +66,7 @@ class Meant:
             return first_image(self.names, self.cell.name, docker, run)
         except ImageMissingError as error:
             if self.held:
-                raise _gone(self.held, self.cell) from error
+                raise gone(self.held, self.cell) from error
             raise
 
     def lock(self, workspace: Workspace, image: Image, host: Host) -> Lock:
@@ -136,7 +136,8 @@ def all_meant(names: tuple[str, ...], workspace: Workspace, root: Path, *, every
     return tuple(dict.fromkeys(meant(name, workspace, root) for name in names))
 
 
-def _gone(held: Event, cell: Cell) -> UsageError:
+def gone(held: Event, cell: Cell) -> UsageError:
+    """That the engine does not have the image any more which a name is held back at."""
     return UsageError(
         f"{held_words(held)}, which is not here any more",
         remedy=f"let it go: tfenv rollback {held.name} --release; or name what is committed: {cell.name}",

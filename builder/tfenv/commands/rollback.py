@@ -27,7 +27,7 @@ def command(alias: str, to: str | None, release: bool, dry_run: bool, as_json: b
     """Take an alias such as 2.15-cu12 back to the last image that it meant and that was verified.
 
     It is held there: `tfenv up` and `tfenv build` leave it alone, and say so, until --release. `tfenv run`,
-    `verify`, `stress`, `bench` and `bisect` of that alias take the image it was taken back to.
+    `verify`, `stress`, `bench`, `bisect` and `doctor --in` of that alias take the image it was taken back to.
 
     Exit codes: 0 it means a verified image, 1 the image is gone, 3 it means one that is not verified.
     """

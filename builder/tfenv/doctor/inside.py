@@ -49,11 +49,10 @@ def doctor_in(name: str, *, deep: bool, as_json: bool, console: Console) -> int:
 
     host = host_of(Sources())
     with connect() as containers:
-        images = _images(name)
+        images, missing = _images(name, console)
         image = next((one for one in images if containers.inspect(one)), "")
         if not image:
-            remedy = f"type: tfenv up {name}" if len(images) > 1 else f"type: docker pull {name}"
-            raise UsageError(f"there is no image {images[0]} here", remedy=remedy)
+            raise missing
         try:
             said, code = run_in(
                 containers.container, image, host, deep=deep, as_json=as_json, gpus=bool(host["gpus"])
@@ -148,16 +147,25 @@ def _said(start: Start, spec: Spec) -> tuple[str, int]:
     return told, ended.status
 
 
-def _images(name: str) -> tuple[str, ...]:
-    """The names under which a cell's image may be found; the name itself, where it is no cell's."""
+def _images(name: str, console: Console) -> tuple[tuple[str, ...], UsageError]:
+    """The names under which an image may be found, and what to raise where it has none of them.
+
+    A cell's image has several, one that is held back its own; what is no cell's has that name.
+    """
+    from tfenv.meant import gone, image_meant
+    from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
 
     try:
         workspace = here_or_checkout(lambda _said: None)
-        (cell,) = workspace.cells((name,))
+        named = image_meant(name, workspace, default_store().root)
     except UsageError:
-        return (name,)
-    return (*workspace.image_names(cell), *workspace.tags(cell, ending="-stand-in")[:1])
+        return (name,), UsageError(f"there is no image {name} here", remedy=f"type: docker pull {name}")
+    named.tell(console.note)
+    if named.held:
+        return named.names, gone(named.held, named.cell)
+    missing = UsageError(f"there is no image {named.names[0]} here", remedy=f"type: tfenv up {name}")
+    return (*named.names, *workspace.tags(named.cell, ending="-stand-in")[:1]), missing
 
 
 def _object(text: str) -> dict[str, Any]:
