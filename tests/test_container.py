@@ -375,6 +375,44 @@ def test_where_the_engine_hangs_nobody_listens_to_it_for_ever():
     Running(Stuck(), "c", iter(())).kill()
 
 
+class Slow:
+    """An engine that is still making the container when nobody waits any more."""
+
+    def __init__(self, made_after, error=KeyboardInterrupt):
+        self.left, self.error, self.names, self.removed = made_after, error, [], []
+
+    def create_host_config(self, **_):
+        return {}
+
+    def containers(self, **_):
+        return []
+
+    networks = containers
+
+    def create_container(self, *, name, **_):
+        self.names.append(name)
+        raise self.error
+
+    def remove_container(self, name, **_):
+        self.left -= 1
+        if self.left >= 0:
+            raise docker.errors.NotFound("not yet")
+        self.removed.append(name)
+
+
+@pytest.mark.parametrize("made_after", [0, 3])
+def test_what_is_being_made_when_it_is_interrupted_is_removed(made_after, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    api = Slow(made_after)
+    with pytest.raises(KeyboardInterrupt), Containers(api).container(Spec(image="x")):
+        pass
+    assert api.removed == api.names and len(api.names) == 1
+    refused = Slow(0, docker.errors.APIError("no such image"))
+    with pytest.raises(ContainerError), Containers(refused).container(Spec(image="x")):
+        pass
+    assert refused.removed == [] and refused.names != api.names
+
+
 @pytest.mark.engine
 def test_what_a_killed_tfenv_left_is_removed_by_the_next(tmp_path):
     script = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -73,11 +74,11 @@ class Containers(Images, Networks):
             NotReadyError: no engine, no GPU support, no disk.
         """
         api = self._api
-        made = ""
+        made, name = "", f"tfenv-{secrets.token_hex(8)}"
         remove_leftovers(api)
         try:
             with explained():
-                made = api.create_container(**self._config(spec))["Id"]
+                made = self._create(spec, name)
                 # Attached before it starts: nothing that it prints is lost.
                 stream = api.attach(made, stdout=True, stderr=True, stream=True, demux=True)
                 api.start(made)
@@ -85,6 +86,27 @@ class Containers(Images, Networks):
         finally:
             if made:
                 self._remove_container(made)
+
+    def _create(self, spec: Spec, name: str) -> str:
+        try:
+            return str(self._api.create_container(**self._config(spec), name=name)["Id"])
+        except (KeyboardInterrupt, SystemExit):
+            self._forget(name)
+            raise
+
+    def _forget(self, name: str, tries: int = 10) -> None:
+        """Remove what the engine was making when nobody waited for the answer any more."""
+        import docker.errors
+        import requests
+
+        for _ in range(tries):
+            try:
+                self._api.remove_container(name, v=True, force=True)
+                return
+            except docker.errors.APIError:  # it is not there yet, or not whole
+                time.sleep(0.1)
+            except requests.RequestException:
+                return
 
     def _config(self, spec: Spec) -> dict[str, Any]:
         from docker.types import DeviceRequest, Mount
