@@ -17,7 +17,6 @@ from typing import IO, Any
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
 from tfenv.files import sha256_of, sync
 
-_CHUNK = 1 << 20
 # https://bford.info/cachedir/: backups leave such folders out
 MARK = "CACHEDIR.TAG"
 MARK_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of tfenv.\n"

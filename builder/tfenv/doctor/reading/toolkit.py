@@ -11,7 +11,6 @@ from .engine import info
 from .words import VERSION, find, listed, one_line, parsed, short_lines, yes
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
-_DAEMON = ("/etc/docker/daemon.json", "~/.config/docker/daemon.json")
 TRY = "docker run --gpus all"
 
 
