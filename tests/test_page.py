@@ -137,6 +137,15 @@ def test_a_pass_on_a_gpu_is_verified_and_says_where_and_when(folder: Path) -> No
     assert found.proofs[0].names == ("NVIDIA H200",)
 
 
+def test_what_one_gpu_does_not_allow_is_said_beside_the_pass(folder: Path) -> None:
+    record(folder)
+    checks = (Check(name="gpu", status="pass"), Check(name="multi_gpu", status="not-run", reason="one GPU"))
+    reported(folder, host=Host(gpus=("NVIDIA H200",), driver="580.159.04"), checks=checks)
+    assert page.standing(folder).sentences == (
+        "Verified on NVIDIA H200, driver 580.159.04, 2026-11-30; multi_gpu not run.",
+    )
+
+
 def test_a_report_of_another_digest_does_not_count(folder: Path) -> None:
     record(folder)
     reported(folder, digest=OTHER)

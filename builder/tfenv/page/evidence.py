@@ -26,7 +26,8 @@ class Proof:
 
     Args:
         gpus: as people say it, e.g. ``2 x NVIDIA H200``; empty without a GPU. names: each once.
-        day: ISO date in UTC; failed: names of the checks that failed. reason: why it is unverified.
+        day: ISO date in UTC; failed, not_run: names of the checks that failed, or that these GPUs do not
+            allow. reason: why it is unverified.
         stand_in: the base that was replaced in the image; what such an image gives proves nothing of a GPU.
     """
 
@@ -37,6 +38,7 @@ class Proof:
     driver: str
     day: str
     failed: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
     reason: str = ""
     stand_in: str = ""
 
@@ -48,11 +50,9 @@ class Proof:
             failed = ", ".join(self.failed) or "the suite did not end"
             return f"{built}; failed on {self.where}: {failed}."
         if self.verdict == "pass" and self.gpus:
-            return (
-                f"{built}; every check passed on {self.where}."
-                if self.stand_in
-                else f"Verified on {self.where}."
-            )
+            told = f"{built}; every check passed on" if self.stand_in else "Verified on"
+            but = f"; {' and '.join(self.not_run)} not run" if self.not_run else ""
+            return f"{told} {self.where}{but}."
         if self.reason == NO_GPU:
             return f"{built}; every check that needs no GPU passed on {self.where}."
         return f"{built}; not verified on {self.where}: {self.reason or 'the report names no GPU'}."
@@ -170,6 +170,7 @@ def _proof(of: Report) -> Proof:
         driver=of.host.driver,
         day=datetime.fromtimestamp(of.started / 1000, timezone.utc).date().isoformat(),
         failed=tuple(check.name for check in of.checks if check.status == "fail"),
+        not_run=tuple(check.name for check in of.checks if check.status == "not-run"),
         reason=of.reason,
         stand_in=of.stand_in,
     )

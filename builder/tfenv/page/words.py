@@ -44,8 +44,8 @@ ANSWERS: Mapping[str, Sign] = {
 LEGEND: tuple[tuple[Sign, str], ...] = (
     (
         VERIFIED,
-        "Every check of the suite passed on a GPU, with the image whose digest is recorded. "
-        "The GPU, the driver and the day are named.",
+        "Every check of the suite that these GPUs allow passed, with the image whose digest is recorded. The "
+        "GPUs, the driver and the day are named, and what was not run: one GPU does not prove several.",
     ),
     (
         Sign(colour="grey", sign="○", words="builds"),
