@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zipapp
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,8 @@ def test_the_zipapp_runs_with_an_empty_environment(tmp_path: Path) -> None:
     assert [event["event"] for event in events] == ["start", "check", "check", "end"]
     start, _, gpu_visible, end = events
     assert (start["cell"], start["image"]) == ("c", "sha256:0")
-    assert len(start["suite_sha256"]) == 64
+    assert len(start["suite_sha256"]) == 64 and start["expect_gpus"] is None
+    assert 0 <= time.time() * 1000 - start["started"] < 600_000
     assert (gpu_visible["status"], gpu_visible["reason"]) == ("not-run", "no GPU")
     assert end["facts"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert (code, end["verdict"]) in ((3, "unverified"), (1, "fail"))

@@ -138,6 +138,27 @@ def test_gpus_that_cannot_reach_each_other_are_said() -> None:
     assert severities(multi_gpu.peers, 2, lambda one, other: None) == ["info"]
 
 
+def bandwidth_of(**speeds: float) -> dict[str, str]:
+    names = {"copy": COPY, "one": ONE, "nccl": NCCL, "default": DEFAULT}
+    report = Report()
+    found = {names[name]: right(gigabytes_per_second=speed) for name, speed in speeds.items()}
+    multi_gpu.bandwidth(found, "NVLink", report)
+    (only,) = report.findings
+    assert only["severity"] == "info"
+    return only
+
+
+def test_a_default_that_is_well_below_the_fastest_is_named() -> None:
+    slow = bandwidth_of(copy=4.0, nccl=200.0, default=4.1)
+    assert slow["message"].endswith("; what MirroredStrategy takes by itself has 2% of the fastest")
+    assert slow["remedy"] == "tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.NcclAllReduce())"
+    assert slow["evidence"].startswith("NVLink links: the fastest, NcclAllReduce, has at least 30 GB/s")
+    assert bandwidth_of(copy=4.0, nccl=200.0, default=190.0)["remedy"] == ""
+    assert bandwidth_of(copy=150.0, nccl=200.0)["remedy"] == "", "the default was not tried"
+    both = bandwidth_of(copy=8.0, default=2.0)["remedy"]
+    assert "HierarchicalCopyAllReduce()" in both and "nvidia-smi topo -m" in both
+
+
 class Driver:
     def __init__(self, peer: int = 1, status: int = 0) -> None:
         self.peer, self.status = peer, status
@@ -167,7 +188,10 @@ def test_bandwidth_is_a_hint_beside_what_the_links_should_give() -> None:
         assert severities(multi_gpu.bandwidth, found, "NVLink") == ["info"]
     report = Report()
     multi_gpu.bandwidth(slow, "NVLink", report)
-    assert "less than" in report.findings[0]["evidence"]
+    assert (
+        "NVLink links: the fastest, HierarchicalCopyAllReduce, has less than 30 GB/s"
+        in (report.findings[0]["evidence"])
+    )
     assert severities(multi_gpu.bandwidth, {NCCL: HUNG}, "PCIe") == []
     nvml = {"devices": [{"nvlinks": 18}, {"nvlinks": 0}]}
     assert multi_gpu.links(Context(gpu=Gpu(nvml=nvml))) == "PCIe"

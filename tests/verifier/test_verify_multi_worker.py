@@ -90,6 +90,15 @@ def test_all_kinds_that_work_pass_and_the_speed_is_said() -> None:
     assert [one["message"] for one in report.findings] == [
         "bus bandwidth of an all-reduce over the workers: RING 1.00 GB/s, NCCL 0.50 GB/s"
     ]
+    assert report.findings[0]["remedy"] == ""
+
+
+@pytest.mark.parametrize(("speed", "named"), [(0.4, True), (0.6, False)])
+def test_a_default_that_is_well_below_the_fastest_is_named(speed: float, named: bool) -> None:
+    auto = [right(gigabytes_per_second=speed), right(gigabytes_per_second=speed)]
+    (found,) = all_of({RING: GOOD, NCCL: auto, AUTO: auto}, Declared()).findings
+    assert found["severity"] == "info"
+    assert ("CommunicationImplementation.RING" in found["remedy"]) == named
 
 
 @pytest.mark.parametrize(

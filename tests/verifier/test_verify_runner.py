@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tfenv_verify.noise import NOISE, without_noise
 from tfenv_verify.parts import answer_of
 from tfenv_verify.runner import Ended, judge, run_child, signal_name
 
@@ -151,6 +152,32 @@ def test_huge_output_neither_blocks_nor_floods() -> None:
     assert len(forwarded) < 2 << 20
     assert b"left out" in forwarded
     assert result.tail.endswith("the end")
+
+
+NUMA = (
+    "2026-11-30 20:42:10.2: I external/local_xla/xla/stream_executor/cuda/cuda_executor.cc:901] successful "
+    "NUMA node read from SysFS had negative value (-1), but there must be at least one NUMA node, so zero"
+)
+
+
+def test_known_noise_leaves_room_for_what_tells_something() -> None:
+    code = f"print('the cause')\nfor _ in range(99): print({NUMA!r})\nprint('no NUMA node 1', flush=True)"
+    found = run_child([sys.executable, "-c", code], 60.0, forward=lambda chunk: None)
+    assert found.tail == "the cause\nno NUMA node 1"
+
+
+def test_what_counts_as_noise() -> None:
+    noise = [
+        NUMA,
+        "could not open file to read NUMA node: /sys/bus/pci/devices/0000:01:00.0/numa_node",
+        "Your kernel may have been built without NUMA support.",
+        "Could not identify NUMA node of platform GPU ID 0, defaulting to 0.  Your kernel may not have been",
+    ]
+    kept = ["NUMA node 0 is out of memory", "could not open file to read weights", "", "Segmentation fault"]
+    assert without_noise([*noise, *kept]) == kept
+    from tfenv.report import noise as of_the_host
+
+    assert of_the_host.NOISE.pattern == NOISE.pattern, "one rule in both"
 
 
 def test_a_huge_result_is_a_fail() -> None:

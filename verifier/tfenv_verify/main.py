@@ -197,14 +197,16 @@ class Stop:
 def _run_all(options: Any, declared: Declared, checks: Sequence[Check], within: float) -> int:
     # As PID 1 of a container nothing would stop us on SIGTERM; leave through ``finally`` blocks.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    began = time.monotonic()
+    began, wall = time.monotonic(), time.time()
     state = probe_gpu()
     facts = _facts(state)
     emit(
         {
             "event": "start",
             "protocol": PROTOCOL,
+            "started": round(wall * 1000),  # Unix milliseconds
             "suite": "" if options.check else options.suite,
+            "expect_gpus": options.expect_gpus,
             "checks": [check.as_json() for check in checks],
             "cell": declared.cell,
             "image": declared.image,

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
+from .noise import without_noise
 from .protocol import FAIL, NOT_RUN, PASS, finding, outcome
 
 RESULT_LIMIT = 8 << 20  # bytes; a larger result is a defect, not a report
@@ -247,4 +248,5 @@ class _Tail:
 
     def text(self) -> str:
         whole = self._last.decode("utf-8", "replace")
-        return "\n".join(line[:500] for line in whole.splitlines()[-TAIL_LINES:])
+        lines = without_noise(whole.splitlines())
+        return "\n".join(line[:500] for line in lines[-TAIL_LINES:])

@@ -31,6 +31,7 @@ _TOLERANCE = 1e-5
 # Bus bandwidth in GB/s that a sum of 64 MB should reach on healthy links: a fraction of what NVLink and
 # PCIe 3.0 x16 carry, because copies in several steps are slow on good ones too.
 _EXPECTED = {"NVLink": 30.0, "PCIe": 2.0}
+_WELL_BELOW = 0.5  # of the fastest: another all-reduce is worth to be named
 
 
 def check(context: Context, report: Report) -> None:
@@ -229,12 +230,19 @@ def bandwidth(found: dict[str, dict[str, Any]], kind: str, report: Report) -> No
     if not speeds:
         return
     told = ", ".join(f"{name} {speed:.1f} GB/s" for name, speed in speeds.items())
-    best, least = max(speeds.values()), _EXPECTED.get(kind, 0.0)
-    slow = best < least
+    fastest, least = max(speeds, key=lambda name: speeds[name]), _EXPECTED.get(kind, 0.0)
+    best, default = speeds[fastest], speeds.get(DEFAULT)
+    remedies = []
+    if default is not None and default < _WELL_BELOW * best:
+        told += f"; what MirroredStrategy takes by itself has {default / best:.0%} of the fastest"
+        remedies.append(f"tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.{fastest}())")
+    if best < least:
+        remedies.append("look at nvidia-smi topo -m and nvidia-smi nvlink -s on the host")
+    reaches = f"the fastest, {fastest}, has {'less than' if best < least else 'at least'} {least:g} GB/s"
     report.info(
         f"bus bandwidth of an all-reduce: {told}",
-        f"{kind or 'unknown'} links; {'less than ' if slow else 'at least '}{least:g} GB/s" if kind else "",
-        "look at nvidia-smi topo -m and nvidia-smi nvlink -s on the host" if slow else "",
+        f"{kind} links: {reaches}, which they should give" if kind else "",
+        "; ".join(remedies),
     )
 
 

@@ -27,6 +27,7 @@ ANSWER_SECONDS = 30.0  # more than its limit that a worker has to say that it wa
 MOST_SECONDS = MEET_SECONDS + FIRST_SECONDS + 2 * SECONDS + 3 * ANSWER_SECONDS + 30.0
 PORTS = 8  # that each worker needs, from the one that is named on
 _TOLERANCE = 1e-5
+_WELL_BELOW = 0.5  # of the fastest: another kind is worth to be named
 _LOOK = "look at the last lines of each worker, in the evidence, and at the network between them"
 
 
@@ -228,13 +229,7 @@ def judge_all(
             if len(report.findings) == before:
                 works.append(kind)
     use = next((kind for kind in (RING, NCCL, AUTO) if kind in works), "")
-    remedy = (
-        "tf.distribute.MultiWorkerMirroredStrategy(communication_options=tf.distribute.experimental."
-        "CommunicationOptions(implementation=tf.distribute.experimental.CommunicationImplementation."
-        f"{use})) works here"
-        if use
-        else _LOOK
-    )
+    remedy = f"{_taking(use)} works here" if use else _LOOK
     for kind, answers in found.items():
         failed = dict(
             # One that hung, or was ended, waited for another most of the time: it is named after it.
@@ -259,7 +254,21 @@ def judge_all(
     speeds = {kind: min(one["gigabytes_per_second"] for one in found[kind]) for kind in works}
     if speeds:
         told = ", ".join(f"{kind} {speed:.2f} GB/s" for kind, speed in speeds.items())
-        report.info(f"bus bandwidth of an all-reduce over the workers: {told}")
+        fastest = max(speeds, key=lambda kind: speeds[kind])
+        slow = speeds.get(AUTO, speeds[fastest]) < _WELL_BELOW * speeds[fastest]
+        report.info(
+            f"bus bandwidth of an all-reduce over the workers: {told}",
+            remedy=_taking(fastest) if slow else "",
+        )
+
+
+def _taking(kind: str) -> str:
+    """What to write so that it is taken."""
+    return (
+        "tf.distribute.MultiWorkerMirroredStrategy(communication_options=tf.distribute.experimental."
+        "CommunicationOptions(implementation=tf.distribute.experimental.CommunicationImplementation."
+        f"{kind}))"
+    )
 
 
 def _how(cluster: Sequence[str], index: int, answer: dict[str, Any]) -> str:
