@@ -125,12 +125,12 @@ def standing(cell: Cell) -> Standing:
     return kinds.get(cell.row.tensorflow, Standing(kind="open"))
 
 
-def page(*, judge: Judge = judge, **changes: Any) -> Page:
+def page(*, judge: Judge = judge, gpus: tuple[Gpu, ...] = GPUS, **changes: Any) -> Page:
     """The page of the made-up matrix, with some parts of it changed."""
     return collect(
         replace(matrix(), **changes),
         judge,
-        gpus=GPUS,
+        gpus=gpus,
         drivers=DRIVERS,
         capability=CAPABILITY.get,
         standing=standing,

@@ -97,6 +97,23 @@ def test_every_name_is_found_as_itself_and_as_shown() -> None:
                 assert found.capability == gpu.capability, written
 
 
+@pytest.mark.parametrize(
+    "name", ["GH200", "NVIDIA GH200 144G HBM3e", "GB200", "GB300", "GB10", "DGX Spark", "12.1"]
+)
+def test_gpus_that_are_made_with_an_arm_cpu(name: str) -> None:
+    gpu = gpus.find(name)
+    assert gpu and gpu.host == "linux/arm64"
+    assert gpus.host_source()
+
+
+@pytest.mark.parametrize(
+    "name", ["H100", "H200", "NVIDIA H200", "H20", "B200", "B300", "RTX 5090", "9.0", "10.3"]
+)
+def test_gpus_that_look_like_them_are_for_any_host(name: str) -> None:
+    gpu = gpus.find(name)
+    assert gpu and gpu.host == ""
+
+
 def test_what_is_known_of_a_capability() -> None:
     volta, hopper = gpus.find("V100"), gpus.find("H100")
     assert volta and hopper

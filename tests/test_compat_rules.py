@@ -35,8 +35,21 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
     ),
     "release-yanked": ([Q(tensorflow="2.16.4")], [Q(tensorflow="2.16.2")]),
     "aarch64-wheel-no-cuda": (
-        [Q(tensorflow="2.19.1", platform="linux/arm64"), Q(platform="aarch64")],
-        [Q(tensorflow="2.19.1", platform="linux/amd64"), Q(tensorflow="2.19.1")],
+        [
+            Q(tensorflow="2.19.1", platform="linux/arm64"),
+            Q(platform="aarch64"),
+            Q(tensorflow="2.21", gpus=("NVIDIA GB10",), driver="580"),
+            *(Q(gpus=(name,)) for name in ("DGX Spark", "GH200 480GB", "GB200", "NVIDIA GB300", "sm_121")),
+        ],
+        [
+            Q(tensorflow="2.19.1", platform="linux/amd64"),
+            Q(tensorflow="2.19.1"),
+            Q(tensorflow="2.21", gpus=("RTX 5090",), driver="580"),
+            *(
+                Q(gpus=(name,))
+                for name in ("H100", "NVIDIA H200", "B200", "B300", "sm_90", "10.0", "GT 1030")
+            ),
+        ],
     ),
     "platform-unsupported": (
         [Q(platform="windows"), Q(platform="plan9/mips")],

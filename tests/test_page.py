@@ -13,7 +13,7 @@ import matrices
 import pages
 import pytest
 import small
-from tfenv import cli, compat, digest, page, report
+from tfenv import cli, compat, digest, facts, page, report
 from tfenv.digest import Digest
 from tfenv.errors import EXIT_FAILED, EXIT_USAGE, IntegrityError, UsageError
 from tfenv.files import LOCK_NAME
@@ -393,6 +393,14 @@ def test_a_proof_counts_for_its_compute_capability_only(made: Page) -> None:
     assert all(not of.proven for of in made.entries if of.standing.kind in ("checked", "built", "open"))
 
 
+def test_no_proof_counts_for_a_gpu_of_another_host() -> None:
+    arm = Gpu(compute_capability="9.0", architecture="Hopper", host="linux/arm64", names=("GH200",))
+    made = pages.page(gpus=(*pages.GPUS, arm))
+    proven = {made.answers.gpus[i] for of in made.entries for i, _ in of.proven}
+    assert arm not in proven
+    assert pages.GPUS[3] in proven
+
+
 def test_why_other_libraries_serve_is_said_of_the_release() -> None:
     (cell, *_) = pages.matrix().cells
     other = replace(cell, row=replace(cell.row, other_libraries="no older wheels exist"))
@@ -441,6 +449,24 @@ def test_kinds_are_named_only_where_not_all_are_meant() -> None:
     assert gpus.labels(twice, twice) == (("8.0, 8.6", "Ampere"),)
     assert gpus.labels(pages.GPUS[1:3], every) == (("6.1", "Pascal (data-centre)"), ("8.0", "Ampere"))
     assert every[-1].shown == ("compute capability 3.0",)
+
+
+def test_gpus_that_are_in_arm_hosts_only_are_a_group_of_their_own() -> None:
+    known = [gpu for gpu in gpus.known() if gpu.compute_capability == "9.0"]
+    assert {gpu.host for gpu in known} == {"", "linux/arm64"}
+    for gpu in known:
+        assert ("GH200" in gpu.names) is bool(gpu.host) is not ("H200" in gpu.names)
+    assert gpus.labels([gpu for gpu in known if gpu.host], gpus.known()) == (
+        ("9.0", "Hopper (data-centre in linux/arm64 hosts)"),
+    )
+
+
+@pytest.mark.parametrize(("name", "state"), [("GH200", "refused"), ("GB10", "refused"), ("H200", "limited")])
+def test_what_is_in_arm_hosts_only_does_not_run(name: str, state: str) -> None:
+    cell = replace(pages.matrix().cells[0], row=replace(pages.matrix().rows[0], tensorflow="2.21.0"))
+    cell = replace(cell, cuda_set=replace(cell.cuda_set, cuda="12.9", cudnn="9.10"))
+    (gpu,) = (of for of in gpus.known() if name in of.names)
+    assert judging.judge(facts.compiled)(cell, gpu, "580").state == state
 
 
 # ---- the page

@@ -21,6 +21,7 @@ class Gpu:
         first_cuda: first CUDA that can compile for it; last_cuda: the last; empty for no end.
         first_driver, last_driver: a driver version, a driver branch such as ``580``; empty for no bound.
         xla_cuda: the lowest CUDA that TensorFlow must be compiled for so that XLA can address it.
+        host: the platform of the hosts that it is in, where its own CPU decides that (``linux/arm64``).
     """
 
     name: str
@@ -32,6 +33,7 @@ class Gpu:
     first_driver: str = ""
     last_driver: str = ""
     xla_cuda: str = ""
+    host: str = ""
 
     @property
     def target(self) -> str:
@@ -68,13 +70,22 @@ def find(name: str) -> Gpu | None:
     if capability:
         return of_capability(capability, name)
     found = _names().get(_bare(name))
-    return of_capability(found[0], name, found[1]) if found else None
+    return of_capability(found[0], name, found[1], found[2]) if found else None
 
 
-def of_capability(capability: str, name: str = "", kind: str = "") -> Gpu | None:
-    """What is known of a compute capability; None if nothing is."""
+def of_capability(capability: str, name: str = "", kind: str = "", host: str | None = None) -> Gpu | None:
+    """What is known of a compute capability; None if nothing is.
+
+    Args:
+        host: of the GPU that is meant; None for that of all which are of this capability, if they have one.
+    """
     row = _data()["capabilities"]["rows"].get(capability)
-    return Gpu(name=name or capability, capability=capability, kind=kind, **row) if row else None
+    if not row:
+        return None
+    if host is None:
+        hosts = {of.get("host", "") for of in _data()["names"]["rows"] if of["capability"] == capability}
+        host = hosts.pop() if len(hosts) == 1 else ""
+    return Gpu(name=name or capability, capability=capability, kind=kind, host=host, **row)
 
 
 def ambiguous(name: str) -> tuple[str, ...]:
@@ -102,6 +113,11 @@ def all_capabilities() -> tuple[tuple[Gpu, tuple[str, ...]], ...]:
         if gpu:
             result.append((gpu, tuple(map(_display, names))))
     return tuple(result)
+
+
+def host_source() -> str:
+    """How it is known which GPUs are in hosts of one platform only."""
+    return str(_data()["names"]["host_source"])
 
 
 def source() -> str:
@@ -138,9 +154,11 @@ def _display(name: str) -> str:
 
 
 @cache
-def _names() -> dict[str, tuple[str, str]]:
+def _names() -> dict[str, tuple[str, str, str]]:
     return {
-        name: (row["capability"], row["kind"]) for row in _data()["names"]["rows"] for name in row["names"]
+        name: (row["capability"], row["kind"], row.get("host", ""))
+        for row in _data()["names"]["rows"]
+        for name in row["names"]
     }
 
 

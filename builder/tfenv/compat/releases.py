@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfenv import eol
+from tfenv import eol, gpus
 from tfenv.factfiles import read
 from tfenv.versions import is_final, minor, order
 
@@ -115,10 +115,22 @@ def python_ended(of: Subject) -> Iterator[Finding]:
 
 
 def aarch64(of: Subject) -> Iterator[Finding]:
-    """The wheels for aarch64 have no CUDA."""
-    if of.query.platform.lower() not in _ARM:
+    """The wheels for aarch64 have no CUDA. A GPU that is made with an Arm CPU means them, too."""
+    in_arm = of.gpu is not None and of.gpu.host in _ARM
+    if of.query.platform.lower() not in _ARM and not in_arm:
         return
     fact = read("packages")["no_cuda_platforms"]
+    if of.gpu and in_arm:
+        yield Finding(
+            code="aarch64-wheel-no-cuda",
+            severity="refuse",
+            message=f"{of.gpu.in_words} is in hosts with an Arm CPU only ({of.gpu.host}), and the aarch64 "
+            "wheels of TensorFlow on the package index are not built with CUDA: no GPU would be found, "
+            "without an error",
+            remedy="NVIDIA's own TensorFlow image for that platform, or a build from source",
+            source=f"{gpus.host_source()}; {fact['source']}",
+        )
+        return
     yield Finding(
         code="aarch64-wheel-no-cuda",
         severity="refuse",

@@ -240,7 +240,8 @@ def _proven(
     for proof in of.proofs:
         tried = {capability(name) for name in proof.names} if proof.decides else set()
         for i, gpu in enumerate(gpus):
-            if gpu.compute_capability in tried:
+            # The images are for x86-64: what was tried was no GPU of another host.
+            if gpu.compute_capability in tried and not gpu.host:
                 found.setdefault(i, proof)
     return tuple(sorted(found.items(), key=lambda pair: pair[0]))
 

@@ -14,13 +14,20 @@ class Gpu:
     Args:
         compute_capability: e.g. ``9.0``; architecture: e.g. ``Hopper``.
         kind: ``data-centre``, ``workstation``, ``geforce`` (NVIDIA's rules for drivers differ), or empty.
+        host: the platform of the only hosts that it is found in, e.g. ``linux/arm64``; empty for any.
         names: of products; may be empty.
     """
 
     compute_capability: str
     architecture: str
     kind: str = ""
+    host: str = ""
     names: tuple[str, ...] = ()
+
+    @property
+    def sort(self) -> str:
+        """What sort of GPU it is, in words."""
+        return f"{self.kind} in {self.host} hosts" if self.host else self.kind
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -34,18 +41,19 @@ def known() -> tuple[Gpu, ...]:
 
     made = []
     for of, names in gpus.all_capabilities():
-        kinds: dict[str, list[str]] = {}
+        kinds: dict[tuple[str, str], list[str]] = {}
         for name in names:
             found = gpus.find(name)
-            kinds.setdefault(found.kind if found else "", []).append(name)
+            kinds.setdefault((found.kind, found.host) if found else ("", ""), []).append(name)
         made += [
             Gpu(
                 compute_capability=of.capability,
                 architecture=of.architecture,
                 kind=kind,
-                names=tuple(kinds[kind]),
+                host=host,
+                names=tuple(kinds[kind, host]),
             )
-            for kind in sorted(kinds)
+            for kind, host in sorted(kinds)
         ] or [Gpu(compute_capability=of.capability, architecture=of.architecture)]
     return tuple(made)
 
@@ -74,6 +82,6 @@ def labels(gpus: Iterable[Gpu], every: Iterable[Gpu]) -> tuple[tuple[str, str], 
     for same in by_capability(gpus):
         first = same[0]
         some = len(same) < all_kinds[first.compute_capability]
-        kinds = f" ({', '.join(gpu.kind for gpu in same)})" if some else ""
+        kinds = f" ({', '.join(gpu.sort for gpu in same)})" if some else ""
         made.setdefault(first.architecture + kinds, []).append(first.compute_capability)
     return tuple((", ".join(capabilities), words) for words, capabilities in made.items())

@@ -31,17 +31,18 @@ def judge(compiled: Lookup) -> Judge:
 
     @cache
     def runs(
-        tensorflow: str, cuda: str, cudnn: str, gpu: tuple[str, str] | None, driver: str | None
+        tensorflow: str, cuda: str, cudnn: str, gpu: tuple[str, str, str] | None, driver: str | None
     ) -> Answer:
         try:
             facts = compiled(tensorflow)
         except UsageError as error:
             return Answer(state="unknown", sentences=(_sentence(error.message),))
-        capability, kind = gpu or (None, "")
-        return answer(compat.runs(facts, cuda, cudnn, capability, driver, kind), capability, driver)
+        capability, kind, host = gpu or (None, "", "")
+        verdict = compat.runs(facts, cuda, cudnn, capability, driver, kind, host)
+        return answer(verdict, capability, driver)
 
     def ask(cell: Cell, gpu: Gpu | None, driver: str | None) -> Answer:
-        group = (gpu.compute_capability, gpu.kind) if gpu else None
+        group = (gpu.compute_capability, gpu.kind, gpu.host) if gpu else None
         return runs(cell.row.tensorflow, cell.cuda_set.cuda, cell.cuda_set.cudnn, group, driver)
 
     return ask
