@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import small
-from tfenv import cli, report, verify, verify_elsewhere
+from tfenv import cli, report, verify, verify_elsewhere, verify_former
 from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
 from tfenv.errors import IntegrityError, NotReadyError, UsageError
@@ -21,7 +21,9 @@ from tfenv.report import Check, Host, Report
 from tfenv.rootfs_run import Driver, Rootfs
 from tfenv.unpacked import Unpacked
 from tfenv.verify import declared_hash, driver_version
-from tfenv.verify_elsewhere import Asked, former_pass, from_lines, in_rootfs, of_lines, whole_digest
+from tfenv.verify_elsewhere import Asked, in_rootfs, whole_digest
+from tfenv.verify_former import former_pass
+from tfenv.verify_lines import from_lines, of_lines
 
 DIGEST = "sha256:" + "ab" * 32
 DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"
@@ -335,14 +337,14 @@ def test_verify_takes_a_former_pass_on_the_same_gpus_unless_told_again(
         return found, report.write(found, host.store.root / "reports")
 
     monkeypatch.setattr("tfenv.pipeline.check", check)
-    monkeypatch.setattr(verify_elsewhere, "gpu_here", lambda succeeds: True)
-    monkeypatch.setattr(verify_elsewhere, "smi", lambda argv: Completed(0, "H, 580\nH, 580\n", ""))
+    monkeypatch.setattr(verify_former, "gpu_here", lambda succeeds: True)
+    monkeypatch.setattr(verify_former, "smi", lambda argv: Completed(0, "H, 580\nH, 580\n", ""))
     assert told(capsys)[0] == 0 and len(ran) == 1
     code, found, err = told(capsys)
     assert (code, found["verdict"], len(ran)) == (0, "pass", 1) and "--again" in err
     assert told(capsys, "--again")[0] == 0 and len(ran) == 2
     assert told(capsys, "--gpus", "none")[0] == 0 and len(ran) == 3
-    monkeypatch.setattr(verify_elsewhere, "smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
+    monkeypatch.setattr(verify_former, "smi", lambda argv: Completed(0, "H, 581\nH, 581\n", ""))
     assert told(capsys)[0] == 0 and len(ran) == 4
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tfenv import cli, report, verify, verify_elsewhere, verify_foreign
+from tfenv import cli, report, verify, verify_elsewhere, verify_foreign, verify_former
 from tfenv.container import Ended, Output, Spec
 from tfenv.engine import Completed, Engine
 from tfenv.errors import UsageError
@@ -78,9 +78,9 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Images:
     monkeypatch.chdir(tmp_path)  # where there is no matrix.yaml
     monkeypatch.setattr("tfenv.container.connect", found.connect)
     monkeypatch.setattr(verify_foreign, "probe", lambda run, env: Engine())
-    for module in (verify_foreign, verify_elsewhere):
+    for module in (verify_foreign, verify_elsewhere, verify_former):
         monkeypatch.setattr(module, "gpu_here", lambda succeeds: True)
-    for module in (verify_foreign, verify_elsewhere):
+    for module in (verify_foreign, verify_elsewhere, verify_former):
         monkeypatch.setattr(module, "smi", lambda argv: Completed(0, "H, 580\n", ""))
     return found
 

@@ -13,7 +13,9 @@ from tfenv.given_gpus import given
 from tfenv.report import Check, Report
 from tfenv.runline import choose_gpus, gpu_here
 from tfenv.unpacked import read_unpacked
-from tfenv.verify_elsewhere import Asked, former, in_rootfs, of_lines, smi, whole_digest
+from tfenv.verify_elsewhere import Asked, in_rootfs, smi, whole_digest
+from tfenv.verify_former import former
+from tfenv.verify_lines import of_lines
 
 
 def of_image(

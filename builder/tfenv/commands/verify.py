@@ -74,7 +74,7 @@ def command(
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
-    from tfenv import pipeline, verify_elsewhere, verify_foreign
+    from tfenv import pipeline, verify_elsewhere, verify_foreign, verify_former
     from tfenv.build import Host
     from tfenv.console import Console
     from tfenv.errors import UsageError
@@ -142,7 +142,7 @@ def command(
         lock = named.lock(workspace, image, host)
         if not again:
             folders = [kept, workspace.folder(cell) / "reports"]
-            former = verify_elsewhere.former_of(cell, lock, image.id, folders, asked)
+            former = verify_former.former_of(cell, lock, image.id, folders, asked)
             if former:
                 host.console.note(f"{cell.name}: it has passed before; --again runs the suite again")
                 return former
