@@ -1,8 +1,8 @@
+"""Verdicts without an engine: the command, and unpacked images."""
+
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,150 +13,16 @@ from typing import Any
 
 import pytest
 import small
+from test_verify_former import PASS
+from test_verify_lines import DIGEST, lines
 from tfenv import cli, report, verify, verify_elsewhere, verify_former
 from tfenv.container import Ended, Spec
 from tfenv.engine import Completed
-from tfenv.errors import IntegrityError, NotReadyError, UsageError
-from tfenv.report import Check, Host, Report
+from tfenv.errors import NotReadyError, UsageError
+from tfenv.report import Report
 from tfenv.rootfs_run import Driver, Rootfs
 from tfenv.unpacked import Unpacked
-from tfenv.verify import declared_hash, driver_version
 from tfenv.verify_elsewhere import Asked, in_rootfs, whole_digest
-from tfenv.verify_former import former_pass
-from tfenv.verify_lines import from_lines, of_lines
-
-DIGEST = "sha256:" + "ab" * 32
-DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"
-CODE = verify.pack()
-NAMES = verify.plan_of(CODE, "smoke").names
-
-
-def lines(
-    *,
-    status: str = "pass",
-    verdict: str = "pass",
-    gpus: tuple[str, ...] = ("H",),
-    code: bytes = CODE,
-    cell: str = "c",
-    suite: verify.Suite = "smoke",
-) -> str:
-    names = verify.plan_of(CODE, suite).names
-    start = {
-        "event": "start",
-        "suite": suite,
-        "cell": cell,
-        "declared_sha256": declared_hash({"cell": cell}),
-        "suite_sha256": hashlib.sha256(code).hexdigest(),
-        "checks": [{"name": name} for name in names],
-    }
-    checks = [{"event": "check", "name": name, "status": "pass", "seconds": 1.5} for name in names]
-    checks[-1]["status"] = status
-    facts = {"kernel": "6.1", "machine": "x86_64", "gpus": list(gpus), "driver": DRIVER}
-    end = {"event": "end", "verdict": verdict, "facts": facts}
-    return "\n".join(["a stray line", *(json.dumps(event) for event in (start, *checks, end))])
-
-
-def made(text: str) -> Report:
-    return from_lines(text, {"cell": "c"}, DIGEST, started=5, packed=CODE)
-
-
-def test_lines_of_elsewhere_become_the_report_of_that_digest() -> None:
-    found = made(lines())
-    assert (found.verdict, found.digest, found.suite, found.started) == ("pass", DIGEST, "smoke", 5)
-    wanted = Host(kernel="6.1", machine="x86_64", docker="rootfs", gpus=("H",), driver="580.159.04")
-    assert found.host == wanted
-    assert found.suite_hash == verify.suite_hash(CODE, "smoke", {"cell": "c"})
-    assert found.seconds == 1.5 * len(NAMES)
-
-
-def test_a_failure_there_is_one_here() -> None:
-    assert made(lines(status="fail", verdict="fail")).verdict == "fail"
-    assert made(lines(status="fail")).verdict == "fail"
-
-
-def test_lines_that_break_off_are_no_pass() -> None:
-    assert made("\n".join(lines().splitlines()[:-1])).verdict == "fail"
-
-
-def test_without_a_gpu_there_nothing_is_verified() -> None:
-    assert (made(lines(gpus=())).verdict, made(lines(gpus=())).reason) == ("unverified", "no GPU")
-
-
-@pytest.mark.parametrize("gpus", ["true", '"H200"', "5", '{"a": 1}'])
-def test_gpus_that_are_no_list_are_none(gpus: str) -> None:
-    assert made(lines(gpus=("H",)).replace('["H"]', gpus)).verdict == "unverified"
-
-
-def test_a_stray_line_may_be_anything() -> None:
-    assert made("[" * 100_000 + "\n" + lines()).verdict == "pass"
-
-
-def test_lines_of_another_suite_are_refused() -> None:
-    for text in (lines(code=b"another"), "", "nothing"):
-        with pytest.raises(IntegrityError, match="another version"):
-            made(text)
-
-
-@pytest.mark.parametrize("cell", ["other", ""])
-def test_lines_of_another_image_are_refused(cell: str) -> None:
-    with pytest.raises(IntegrityError, match="of another image") as caught:
-        made(lines(cell=cell))
-    assert ("it says that it is other" in str(caught.value)) == bool(cell)
-
-
-def test_lines_of_another_suite_or_image_are_not_hidden_behind_good_ones() -> None:
-    first = "\n".join(lines().splitlines()[:-1])
-    for other in (lines(code=b"another"), lines(cell="other"), lines()):
-        assert made(f"{first}\n{other}").verdict == "fail"
-
-
-def workers(first: str, *others: str) -> tuple[str, str]:
-    found = from_lines(first, {"cell": "c"}, DIGEST, started=5, others=others, packed=CODE)
-    return found.verdict, found.reason
-
-
-def test_of_workers_every_one_has_a_say() -> None:
-    good, bad = lines(suite="workers"), lines(suite="workers", status="fail", verdict="fail")
-    cut = "\n".join(good.splitlines()[:-1])
-    assert workers(good, good) == ("pass", "")
-    verdict, reason = workers(good)
-    assert verdict == "unverified" and "worker 1" in reason
-    assert (
-        workers(bad)[0] == workers(good, bad)[0] == workers(bad, good)[0] == workers(good, cut)[0] == "fail"
-    )
-    for other in (lines(suite="workers", cell="x"), lines(suite="workers", code=b"x"), ""):
-        with pytest.raises(IntegrityError):
-            workers(good, other)
-
-
-def test_what_the_other_worker_printed_lies_beside(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_text(lines(suite="workers"))
-    assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "unverified"
-    (tmp_path / "lines.1").write_text(lines(suite="workers"))
-    assert of_lines(path, {"cell": "c"}, DIGEST).verdict == "pass"
-
-
-@pytest.mark.parametrize("when", [-1e9, 0, 4e9])
-def test_a_file_may_be_of_any_time(tmp_path: Path, when: float) -> None:
-    path = tmp_path / "lines"
-    path.write_text(lines())
-    os.utime(path, (when, when))
-    found = of_lines(path, {"cell": "c"}, DIGEST)
-    assert found.started == max(0, when * 1000)
-    assert report.read(report.write(found, tmp_path / "r")) == found
-
-
-@pytest.mark.parametrize(
-    ("line", "version"),
-    [
-        (DRIVER, "580.159.04"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun", "535.54.03"),
-        ("other", "other"),
-    ],
-)
-def test_the_drivers_version_is_read(line: str, version: str) -> None:
-    assert driver_version(line) == version
 
 
 def test_an_unpacked_image_is_verified_by_its_own_digest(
@@ -199,84 +65,6 @@ def test_nvidia_smi_is_found_in_nvidias_own_folder(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(verify_elsewhere, "run_command", lambda argv: Completed(0, argv[0], ""))
     assert verify_elsewhere.smi(["nvidia-smi", "-L"]).stdout == str(tmp_path / "bin/nvidia-smi")
     assert verify_elsewhere.smi(["other"]).stdout == "other"
-
-
-PASS = Report(
-    image="c",
-    digest=DIGEST,
-    suite="full",
-    suite_hash="cd" * 32,
-    verdict="pass",
-    host=Host(kernel="1", gpus=("H", "H"), driver="580"),
-    checks=(Check(name="a", status="pass"),),
-    started=1,
-    seconds=1,
-)
-
-
-def former(parent: Path, **changes: Any) -> Report | None:
-    wanted: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
-    found = former_pass([parent / "none", parent], **{**wanted, **changes})
-    return found[0] if found else None
-
-
-def test_a_pass_holds_for_the_same_image_suite_gpus_and_driver(tmp_path: Path) -> None:
-    report.write(PASS, tmp_path)
-    report.write(replace(PASS, started=9, host=replace(PASS.host, kernel="2")), tmp_path)
-    found = former(tmp_path)
-    assert found is not None and found.started == 9, "another kernel does not matter; the newest is taken"
-    for other in (
-        {"digest": "sha256:" + "ff" * 32},
-        {"suite_hash": "ff" * 32},
-        {"gpus": ("H",)},
-        {"driver": "1"},
-    ):
-        assert former(tmp_path, **other) is None
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"verdict": "fail"},
-        {"verdict": "unverified"},
-        {"stand_in": "nvidia/cuda:x"},
-        {"host": Host(driver="580")},
-    ],
-)
-def test_nothing_but_a_pass_on_a_gpu_holds_again(tmp_path: Path, changes: dict[str, Any]) -> None:
-    report.write(replace(PASS, **changes), tmp_path)
-    assert former(tmp_path) is None and former(tmp_path, gpus=()) is None
-
-
-def test_after_a_failure_no_older_pass_holds(tmp_path: Path) -> None:
-    report.write(PASS, tmp_path / "committed")
-    folders = [tmp_path / "committed", tmp_path / "mine"]
-    of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
-    assert former_pass(folders, **of)
-    other = replace(PASS.host, kernel="2")
-    failed = replace(PASS, verdict="fail", checks=(Check(name="a", status="fail"),), host=other)
-    report.write(replace(failed, started=2), tmp_path / "mine")
-    assert former_pass(folders, **of) is None
-    report.write(replace(failed, started=1), tmp_path / "mine")
-    assert former_pass(folders, **of) is None, "of the same moment"
-    report.write(replace(failed, started=2, host=replace(other, gpus=("H",))), tmp_path / "mine")
-    report.write(replace(failed, started=0), tmp_path / "mine")
-    assert former_pass(folders, **of), "an older one, and one on another GPU"
-    unsaid = replace(PASS, verdict="unverified", checks=(), host=other, started=9)
-    report.write(unsaid, tmp_path / "mine")
-    assert former_pass(folders, **of)
-
-
-def test_a_pass_of_the_future_does_not_hold(tmp_path: Path) -> None:
-    report.write(replace(PASS, started=4_102_444_800_000), tmp_path)
-    of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
-    assert former_pass([tmp_path], **of, now=lambda: 1_800_000_000.0) is None
-    assert former_pass([tmp_path], **of, now=lambda: 4_102_444_799.0)
-
-
-def test_a_damaged_report_is_passed_over(tmp_path: Path) -> None:
-    (report.write(PASS, tmp_path) / report.CTRF).write_text("{")
-    assert former(tmp_path) is None
 
 
 def test_a_digest_is_given_in_full() -> None:
