@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tfenv.errors import IntegrityError
+from tfenv.unzstd import unzstd
 
 _INDEX = (
     "application/vnd.oci.image.index.v1+json",
@@ -218,20 +219,19 @@ def opened(path: Path, layer: LayerBlob) -> Iterator[IO[bytes]]:
     """The tar of a layer of the archive at ``path``, uncompressed, to be read from the front.
 
     Raises:
-        IntegrityError: it is missing. What reads it raises the decompressor's own errors.
+        IntegrityError: it is missing. NotReadyError: nothing here reads zstd. What reads it raises the
+            decompressor's own errors.
     """
     with _layout(path) as layout:
         blob = layout.open(layout.blob(layer.digest))
         if layer.media_type.endswith("zstd"):
-            import zstandard
-
-            with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
-                yield cast(IO[bytes], reader)
+            with unzstd(blob) as stream:
+                yield stream
         elif layer.media_type.endswith("gzip"):
             import gzip
 
-            with gzip.GzipFile(fileobj=blob) as stream:
-                yield cast(IO[bytes], stream)
+            with gzip.GzipFile(fileobj=blob) as unzipped:
+                yield cast(IO[bytes], unzipped)
         else:
             yield blob
 
