@@ -853,12 +853,22 @@ def test_run_takes_dockers_own_options(here: Place, tell: Tell) -> None:
         ("0,1", '"device=0,1"'),
         ("2", "2"),
         ('"device=0,1"', '"device=0,1"'),
+        ("device=0", "device=0"),
         ("driver=nvidia", "driver=nvidia"),
+        ("all,capabilities=utility", "all,capabilities=utility"),
+        ('"device=0,1",capabilities=compute', '"device=0,1",capabilities=compute'),
     ],
 )
 def test_run_takes_gpus_as_verify_does_or_as_docker(here: Place, tell: Tell, typed: str, given: str) -> None:
     argv = data(tell("run", "--print", "--json", "--gpus", typed, "2.15"))["argv"]
     assert argv[argv.index("--gpus") + 1] == given
+
+
+@pytest.mark.parametrize("typed", ["foo", "2,2", "device=", "0", "all,all", "count=2,device=0"])
+def test_run_refuses_gpus_that_docker_would(here: Place, tell: Tell, typed: str) -> None:
+    code, out, err = tell("run", "--print", "--gpus", typed, "2.15")
+    assert (code, out) == (2, "")
+    assert "a list without repeats" in err and "all,capabilities=utility" in err
 
 
 def test_run_print_needs_no_engine(here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tfenv.container.gpus import device_request
 from tfenv.engine import Completed, Engine
 from tfenv.errors import NotReadyError
-from tfenv.given_gpus import given, names, parse, smi_option, steering, there
+from tfenv.given_gpus import dockers, given, names, parse, smi_option, steering, there
 from tfenv.verify import host_facts
 
 
@@ -41,6 +41,25 @@ from tfenv.verify import host_facts
 )
 def test_which_gpus(text: str, wanted: str | None) -> None:
     assert parse(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["all", "2", "count=2", "device=0", '"device=0,1"', '"device=0,1",capabilities=compute', "driver=nvidia",
+     "all,capabilities=utility", 'all,"capabilities=compute,utility"', "device=GPU-1a", "device=0:1",
+     "device=nvidia.com/gpu=0", "all,options=a=b"],
+)  # fmt: skip
+def test_what_docker_takes(text: str) -> None:
+    assert dockers(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "foo", "2,2", "all,2", "0", "-2", "2.5", "device=0,1", '"device=0,1', '"device=0,0"', "device=",
+     "devices=0", "count=2,device=0", "count=some", "all,capabilities=", "all,", "device=0\nx", "device=0;x"],
+)  # fmt: skip
+def test_what_docker_would_not_take(text: str) -> None:
+    assert dockers(text) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Only the standard library and tfenv's own code are used, as ``rootfs_run`` does 
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,41 @@ def parse(text: str) -> str | None:
     # CUDA sees no GPU at all where one is named twice.
     known = all(re.fullmatch(_NAME, name) for name in names) and len({*names}) == len(names)
     return None if not known or text.isdigit() else f"device={','.join(names)}"
+
+
+_COUNT = r"all|[1-9][0-9]{0,3}"
+_DOCKERS = {
+    "count": _COUNT,
+    # Also a MIG device by its place, and one of a CDI specification.
+    "device": rf"({_NAME}|all|[0-9]+:[0-9]+|[a-z0-9.-]+/[a-z0-9-]+=[\w.:-]+)",
+    "capabilities": r"[a-z][a-z0-9-]*",
+    "driver": r"[a-z][\w.-]*",
+    "options": r"[\w.-]+(=[\w./:-]*)?",
+}
+_ONE = ("count", "driver")
+DOCKERS = """a value of docker's, as 2, device=0, '"device=0,1"', all,capabilities=utility"""
+
+
+def dockers(text: str) -> str | None:
+    """A value of docker's own ``--gpus``, as it is; None if docker would not take it.
+
+    It is a line of CSV whose fields are ``KEY=VALUE``, each key once, or how many alone.
+    """
+    try:
+        (fields,) = csv.reader([text], strict=True)
+    except (ValueError, csv.Error):
+        return None
+    said: dict[str, list[str]] = {}
+    for field in fields:
+        key, equals, value = field.partition("=")
+        key, value = (key, value) if equals else ("count", field)
+        if key not in _DOCKERS or key in said:
+            return None
+        said[key] = [value] if key in _ONE else value.split(",")
+    known = all(
+        re.fullmatch(_DOCKERS[key], one, re.ASCII) for key, listed in said.items() for one in listed
+    ) and len({*said.get("device", ())}) == len(said.get("device", ()))
+    return text if said and known and not {"count", "device"} <= said.keys() else None
 
 
 def given(wanted: str | None) -> bool | str:

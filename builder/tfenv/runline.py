@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -114,8 +115,9 @@ def run_argv(
 
 
 def _gpus_value(gpus: str) -> str:
-    # docker reads this option as CSV: a list of devices needs quotes of its own.
-    return f'"{gpus}"' if "," in gpus and not gpus.startswith('"') else gpus
+    # docker reads this option as CSV: a list of devices needs quotes of its own. With other keys it is CSV.
+    listed = gpus.startswith("device=") and "," in gpus and not re.search(",[a-z]+=", gpus)
+    return f'"{gpus}"' if listed else gpus
 
 
 def _mount_field(key: str, path: Path) -> str:

@@ -19,11 +19,26 @@ if TYPE_CHECKING:
 _STOPPED = (130, 141, 143)
 
 
+def _gpus(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+    """As every ``--gpus``, else what docker itself takes."""
+    from tfenv.given_gpus import DOCKERS, WORDS, dockers, parse
+
+    chosen = parse(value) or dockers(value)
+    if chosen is None:
+        raise click.BadParameter(f"{value!r} is none of {WORDS}; nor {DOCKERS}.")
+    return chosen
+
+
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("cell", metavar="CELL")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARG]...]")
 @click.option(
-    "--gpus", default="auto", show_default=True, help="As of tfenv verify, or any value of docker's."
+    "--gpus",
+    default="auto",
+    show_default=True,
+    callback=_gpus,
+    metavar="auto|all|none|N|A,B|VALUE",
+    help="As of tfenv verify, or a value of docker's own, as all,capabilities=utility.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Show the docker line, do not run it.")
 @click.option("--read-only", is_flag=True, help="With a read-only root file system.")
@@ -54,7 +69,6 @@ def command(
     from tfenv import runline
     from tfenv.console import Console
     from tfenv.engine import check, probe, run_command
-    from tfenv.given_gpus import parse
     from tfenv.meant import image_meant
     from tfenv.store import default_store
     from tfenv.workspace import here_or_checkout
@@ -70,7 +84,7 @@ def command(
         check(engine)
         image = named.image_name(docker, run_command)
     here_gpu = runline.gpu_here(lambda argv: run_command(argv).returncode == 0)
-    wanted, note = runline.choose_gpus(parse(gpus) or gpus, here_gpu)
+    wanted, note = runline.choose_gpus(gpus, here_gpu)
     if note:
         console.note(note)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
