@@ -20,6 +20,7 @@ from tfenv.errors import NotReadyError, TfenvError, UsageError
 from tfenv.history import state, verdicts
 from tfenv.history.log import History, Log
 from tfenv.history.model import Event
+from tfenv.page import evidence
 from tfenv.report import Check, Host, Report
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
@@ -205,11 +206,20 @@ def report(digest: str, verdict: Any, started: int, gpu: str = "", stand_in: str
         ([("fail", 1, "T4"), ("pass", 2, "H200")], "fail"),
         ([("fail", 1, "H200"), ("pass", 2, "H200")], "pass"),
         ([("pass", 1, "H200"), ("fail", 2, "H200")], "fail"),
+        ([("pass", 1, "H200"), ("unverified", 2, "H200")], "pass"),
+        ([("fail", 1, "H200"), ("unverified", 2, "H200")], "fail"),
     ],
 )
 def test_the_verdict_of_several_reports(reports: list[Any], word: str) -> None:
     assert verdicts.verdict(report(A, verdict, at, gpu) for verdict, at, gpu in reports) == word
     assert verdicts.verdict([report(A, "pass", 1, "T4", stand_in="a base")]) == ""
+
+
+@pytest.mark.parametrize(("expected", "word"), [(2, "pass"), (1, "fail"), (None, "fail")])
+def test_one_that_was_to_see_other_gpus_tells_of_no_fault(expected: int | None, word: str) -> None:
+    reports = [report(A, "pass", 1, "T4"), replace(report(A, "fail", 2, "T4"), expect_gpus=expected)]
+    assert verdicts.verdict(reports) == word
+    assert [proof.verdict for proof in evidence.proofs(reports)] == [word]
 
 
 def test_reports_are_found_by_exactly_that_digest_and_damaged_ones_are_none(tmp_path: Path) -> None:

@@ -155,6 +155,82 @@ def test_written_and_found_again(tmp_path):
     assert read(folder) == later
 
 
+FAILED = replace(PASS, verdict="fail", checks=(replace(PASS.checks[0], status="fail"),))
+
+
+@pytest.mark.parametrize("verdict", ["fail", "unverified"])
+def test_what_was_to_see_other_gpus_replaces_no_pass(tmp_path, verdict):
+    other = replace(PASS, verdict=verdict, checks=FAILED.checks, expect_gpus=2)
+    folders = [write(PASS, tmp_path), write(other, tmp_path)]
+    assert folders[0] != folders[1] and [read(folder) for folder in folders] == [PASS, other]
+    assert len(other.key) == len(PASS.key) and replace(other, expect_gpus=3).key != other.key
+    for text in (to_markdown(other), to_junit(other)):
+        assert "gpus expected" in text
+    assert "expected" not in to_markdown(PASS)
+
+
+def test_what_was_to_see_those_gpus_does(tmp_path):
+    folder = write(PASS, tmp_path)
+    same = replace(FAILED, expect_gpus=1)
+    assert write(same, tmp_path) == folder and read(folder) == same
+
+
+def test_what_could_not_be_verified_replaces_no_pass_but_any_other(tmp_path):
+    unsaid = replace(PASS, verdict="unverified", reason="stopped")
+    folder = write(FAILED, tmp_path)
+    assert write(unsaid, tmp_path) == folder and read(folder) == unsaid
+    assert write(PASS, tmp_path) == folder and read(folder) == PASS
+    beside = write(unsaid, tmp_path)
+    assert beside.name == f"{PASS.key}-unverified" and (read(folder), read(beside)) == (PASS, unsaid)
+    assert write(FAILED, tmp_path) == folder and read(folder) == FAILED
+
+
+NUMA = (
+    "I cuda_executor.cc:901] successful NUMA node read from SysFS had negative value (-1), but there must be"
+)
+
+
+def test_evidence_holds_no_known_noise():
+    found = Finding(severity="error", message="x", evidence=f"{NUMA}\nthe cause\n{NUMA}\n")
+    assert found.evidence == "the cause"
+    made = replace(REPORT, checks=(Check(name="x", status="fail", findings=(found,)),))
+    assert "NUMA" not in to_markdown(made) + to_junit(made) + json.dumps(to_ctrf(made))
+    old = json.loads(json.dumps(to_ctrf(made)).replace("the cause", json.dumps(f"a\n{NUMA}")[1:-1]))
+    assert from_ctrf(old).checks[0].findings[0].evidence == "a", "also of a report that is kept already"
+    for kept in ("a\n", "two\r\nlines\r\n", "NUMA node 1 has no memory", ""):
+        assert Finding(severity="info", message="x", evidence=kept).evidence == kept
+
+
+def test_what_is_worth_knowing_is_in_the_page_on_a_line():
+    findings = (
+        Finding(severity="info", message="8 GB/s | x", evidence="PCIe links", remedy="look"),
+        Finding(severity="info", message="long", evidence="a\nb"),
+        Finding(severity="warning", message="warned"),
+    )
+    check = Check(name="multi_gpu", status="pass", findings=findings)
+    page = to_markdown(replace(PASS, checks=(check,)))
+    notes = page.partition("## Notes\n\n")[2].splitlines()
+    assert notes == [
+        "- multi_gpu: 8 GB/s \\| x (PCIe links) → look",
+        "- multi_gpu: long (2 lines in the JSON)",
+    ]
+    assert "## Notes" not in to_markdown(PASS)
+
+
+@pytest.mark.parametrize(
+    ("docker", "said"),
+    [
+        ("26.1.5", "- docker: 26.1.5"),
+        ("rootfs", "- run: without Docker (rootfs)"),
+        ("no container", "- run: without a container"),
+    ],
+)
+def test_what_it_was_run_by_is_said_in_words(docker, said):
+    made = replace(PASS, host=replace(PASS.host, docker=docker))
+    assert said in to_markdown(made).splitlines()
+    assert ("docker: " in to_markdown(made)) == (docker == "26.1.5")
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -230,6 +306,8 @@ def test_a_pass_that_its_checks_do_not_give_is_none():
         lambda results: results["extra"].update(facts=[]),
         lambda results: results["environment"].update(appName=5),
         lambda results: results["environment"]["extra"].update(standIn=5),
+        lambda results: results["environment"]["extra"].update(expectGpus="2"),
+        lambda results: results["environment"]["extra"].update(expectGpus=-1),
         lambda results: results["tests"][0].update(name=5),
         lambda results: results["tests"][0]["extra"].update(seconds=-1),
         lambda results: results["tests"][0]["extra"].update(facts=5),

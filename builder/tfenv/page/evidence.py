@@ -146,13 +146,14 @@ def _proofs(folder: Path, manifest: str) -> tuple[Proof, ...]:
 
 
 def proofs(reports: Iterable[Report]) -> tuple[Proof, ...]:
-    """The newest report of each kind of host, of those of one digest.
+    """The newest report of each kind of host, of those of one digest; one that could be verified, if any.
 
-    A smoke suite in which nothing failed says no more than a full one before it.
+    A smoke suite in which nothing failed says no more than a full one before it, and one that was to see
+    another number of GPUs than the host has says nothing of the image.
     """
     newest: dict[tuple[tuple[str, ...], str], Report] = {}
-    for of in sorted(reports, key=lambda of: (of.started, of.key)):
-        if of.suite == "workers":
+    for of in sorted(reports, key=lambda of: (of.verdict != "unverified", of.started, of.key)):
+        if of.suite == "workers" or of.other_gpus:
             continue
         kind = of.host.gpus, of.host.driver
         if of.suite == "full" or of.verdict == "fail" or newest.get(kind, of).suite != "full":

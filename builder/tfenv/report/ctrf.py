@@ -40,6 +40,7 @@ def to_ctrf(report: Report) -> dict[str, Any]:
                 "extra": {
                     "digest": report.digest,
                     **({"standIn": report.stand_in} if report.stand_in else {}),
+                    **({} if report.expect_gpus is None else {"expectGpus": report.expect_gpus}),
                     "suite": report.suite,
                     "suiteHash": report.suite_hash,
                     "host": asdict(report.host),
@@ -109,6 +110,7 @@ def from_ctrf(data: Mapping[str, Any]) -> Report:
         reason=extra["reason"],
         facts=_object(extra["facts"]),
         stand_in=told.get("standIn", ""),
+        expect_gpus=None if (expected := told.get("expectGpus")) is None else int(_number(expected)),
     )
 
 

@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 
 from .model import LATEST, Report
 
+_WITHOUT = {"rootfs": "without Docker (rootfs)", "no container": "without a container"}
+
 
 def time_of(report: Report) -> datetime:
     """When the verification began, in UTC; the nearest moment that has a date."""
@@ -22,7 +24,17 @@ def about(report: Report) -> list[tuple[str, str]]:
         ("suite", f"{report.suite} {report.suite_hash[:12]}"),
         ("kernel", f"{host.kernel} {host.machine}".strip()),
         ("cpu", host.cpu),
-        ("docker", host.docker),
+        ran_by(host.docker),
         ("gpu", ", ".join(host.gpus) or "none"),
         ("driver", host.driver or "none"),
+        ("gpus expected", "" if report.expect_gpus is None else str(report.expect_gpus)),
     ]
+
+
+def ran_by(docker: str) -> tuple[str, str]:
+    """What an image was run by, as a name and a value.
+
+    Args:
+        docker: the engine's version, or in its place what there was instead of one.
+    """
+    return ("docker", docker) if docker[:1].isdigit() or not docker else ("run", _WITHOUT.get(docker, docker))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfenv.progress import clean
 
 from .human import about, time_of
-from .model import Report, summary
+from .model import Check, Finding, Report, summary
 
 
 def _cell(text: str) -> str:
@@ -32,4 +32,20 @@ def to_markdown(report: Report) -> str:
                 lines += ["", *(f"    {line}" for line in clean(finding.evidence).splitlines())]
             if finding.remedy:
                 lines += ["", f"Remedy: {_cell(finding.remedy)}"]
+    notes = [(check, f) for check in report.checks for f in check.findings if f.severity == "info"]
+    if notes:
+        lines += ["", "## Notes", "", *(_note(check, found) for check, found in notes)]
     return "\n".join(lines) + "\n"
+
+
+def _note(check: Check, found: Finding) -> str:
+    """What is worth knowing, on one line: of longer evidence only that there is some."""
+    proof = found.evidence.splitlines()
+    told = (
+        f" ({_cell(proof[0])})" if len(proof) == 1 else f" ({len(proof)} lines in the JSON)" if proof else ""
+    )
+    return f"- {_cell(check.name)}: {_cell(found.message)}{told}{_arrow(found)}"
+
+
+def _arrow(found: Finding) -> str:
+    return f" → {_cell(found.remedy)}" if found.remedy else ""

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from tfenv.errors import EXIT_FAILED, EXIT_OK, EXIT_UNVERIFIED
 
+from .noise import without_noise
+
 Status = Literal["pass", "fail", "not-run"]
 Verdict = Literal["pass", "fail", "unverified"]
 Severity = Literal["error", "warning", "info"]
@@ -22,12 +24,15 @@ EXIT_CODES: dict[str, int] = {"pass": EXIT_OK, "fail": EXIT_FAILED, "unverified"
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing a check found."""
+    """One thing a check found; what is known to tell nothing is left out of its evidence."""
 
     severity: Severity
     message: str
     evidence: str = ""
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "evidence", without_noise(self.evidence))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +78,7 @@ class Report:
         started: Unix milliseconds; seconds: how long it took.
         stand_in: the base image that was replaced by one of the same layout, since it could not be had;
             the verdict is then one on the recipe, not on that base. Empty for the base itself.
+        expect_gpus: how many GPUs the image was to see; None for any number.
     """
 
     image: str
@@ -87,11 +93,17 @@ class Report:
     reason: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     stand_in: str = ""
+    expect_gpus: int | None = None
 
     @property
     def key(self) -> str:
         """The folder's name: digest, suite and host, 12 hexadecimal digits each."""
-        return key(self.digest, self.suite_hash, self.host)
+        return key(self.digest, self.suite_hash, self.host, self.expect_gpus if self.other_gpus else None)
+
+    @property
+    def other_gpus(self) -> bool:
+        """Whether more or fewer GPUs were expected than the host gave: that it fails tells of no fault."""
+        return self.expect_gpus not in (None, len(self.host.gpus))
 
     @property
     def exit_code(self) -> int:
@@ -112,9 +124,14 @@ def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def key(digest: str, suite_hash: str, host: Host) -> str:
-    """The name under which a verdict is kept."""
-    return f"{digest.removeprefix('sha256:')[:12]}-{suite_hash[:12]}-{host.key}"
+def key(digest: str, suite_hash: str, host: Host, expected: int | None = None) -> str:
+    """The name under which a verdict is kept.
+
+    Args:
+        expected: how many GPUs, where that is not how many the host gave.
+    """
+    of_host = host.key if expected is None else _hash([asdict(host), expected])[:12]
+    return f"{digest.removeprefix('sha256:')[:12]}-{suite_hash[:12]}-{of_host}"
 
 
 def summary(check: Check) -> str:

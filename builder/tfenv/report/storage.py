@@ -50,8 +50,11 @@ def write(report: Report, parent: Path) -> Path:
 
     A former report of the same key is replaced: by all forms, or where one cannot be written by none. Who is
     killed in between leaves the new verdict, never the former one, and never two at once make a mixture.
+    Only what could not be verified now, and passed before, stands beside: in ``<key>-unverified/``.
     """
     folder = parent / report.key
+    if report.verdict == "unverified" and _passed(folder):
+        folder = parent / f"{report.key}-unverified"
     folder.mkdir(parents=True, exist_ok=True)
     texts = {name: form(report) for name, form in WRITERS.items()}
     with _held(folder) as alone:
@@ -67,6 +70,13 @@ def write(report: Report, parent: Path) -> Path:
             for temporary in aside.values():
                 temporary.unlink(missing_ok=True)
     return folder
+
+
+def _passed(folder: Path) -> bool:
+    try:
+        return read(folder).verdict == "pass"
+    except IntegrityError:
+        return False
 
 
 @contextmanager
