@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tfenv.commands._common import gpus_option, not_with_lines
 from tfenv.errors import UsageError
-from tfenv.load.session import Place
+
+if TYPE_CHECKING:
+    from tfenv.load.session import Place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -80,6 +82,8 @@ def place_of(
     Raises:
         UsageError: ``--bare`` without ``--lines``, or GPUs for lines that are printed already.
     """
+    from tfenv.load.session import Place
+
     not_with_lines(lines, gpus)
     if bare and lines is None:
         raise UsageError("--bare says how --lines were printed", remedy="name the file with --lines")
