@@ -9,7 +9,7 @@ from tfenv.resources import verifier_dir
 
 NAME = "load.pyz"
 # What it uses of the verification suite: how to run a part in a process of its own, with a limit.
-_SHARED = ("tfenv_verify/__init__.py", "tfenv_verify/protocol.py", "tfenv_verify/runner.py")
+_SHARED = tuple(f"tfenv_verify/{name}.py" for name in ("__init__", "noise", "protocol", "runner"))
 
 
 def pack(folder: Path | None = None) -> bytes:
