@@ -9,7 +9,7 @@ from typing import Any
 
 LINE_MOST = 16 << 20  # bytes; a longer line is no event
 _DEPTH = 32  # of objects in objects: less than what json itself takes, whose readers recurse
-_INTEGER = 1 << 64  # also of bits of a register
+NUMBER_MOST = 1 << 64  # no figure that is meant reaches it, nor the bits of a register
 
 
 class Lines:
@@ -73,7 +73,7 @@ def event_of(line: str, *, infinite: bool = False) -> dict[str, Any] | None:
 def _plain(value: Any, infinite: bool, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, int) and abs(value) >= _INTEGER:
+    if isinstance(value, int) and abs(value) >= NUMBER_MOST:
         value = math.inf if value > 0 else -math.inf
     if isinstance(value, float):
         return value if infinite or math.isfinite(value) else str(value)

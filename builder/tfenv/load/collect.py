@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tfenv.errors import IntegrityError
-from tfenv.eventlines import event_of, lines_in
+from tfenv.eventlines import NUMBER_MOST, event_of, lines_in
+from tfenv.report import LATEST
 
 from .given import of_given
 from .model import Bench, Compared, Gpu, Progress, Row, Sample, Stress, Xid
@@ -18,8 +19,6 @@ from .model import Bench, Compared, Gpu, Progress, Row, Sample, Stress, Xid
 _T = TypeVar("_T")
 Event = Mapping[str, Any]
 
-_MOST = 1 << 64  # also of bits of a register
-_LATEST = 1e14  # Unix milliseconds
 _PRODUCTS = ("to_cpu", "to_first_gpu")
 BROKEN_OFF = "it was broken off"  # no ``end`` came
 NOTHING_RAN = "no configuration ran"
@@ -83,10 +82,10 @@ def _fits(hint: Any, value: Any) -> bool:
 
 
 def _countable(value: Any) -> bool:
-    return abs(value) < _MOST if isinstance(value, (int, float)) else True  # NaN is not
+    return abs(value) < NUMBER_MOST if isinstance(value, (int, float)) else True  # NaN is not
 
 
-def _number(event: Event, name: str, most: float = _MOST) -> float:
+def _number(event: Event, name: str, most: float = NUMBER_MOST) -> float:
     value = event.get(name, 0)
     if type(value) not in (int, float) or not 0 <= value < most:
         raise ValueError(f"{name} is {str(value)[:60]!r}")
@@ -156,7 +155,7 @@ def _stress_of(events: list[Event], noted: str, tail: str) -> Stress:
             raise ValueError(f"progress of GPU {one.gpu} is negative")
     return Stress(
         minutes=minutes,
-        started=int(_number(start, "started", _LATEST)),
+        started=int(_number(start, "started", LATEST)),
         seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
         driver=str(_first(events, "driver").get("version", "")),
@@ -206,7 +205,7 @@ def _bench_of(events: list[Event], noted: str) -> Bench:
         raise TypeError(f"told is {told!r:.60}")
     widest: list[Event] = max((list(event["devices"]) for event in measured), key=len, default=[])
     return Bench(
-        started=int(_number(start, "started", _LATEST)),
+        started=int(_number(start, "started", LATEST)),
         seconds=_number(end, "seconds"),
         facts={name: start[name] for name in _FACTS if name in start},
         told=told,
