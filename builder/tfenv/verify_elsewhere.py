@@ -16,6 +16,7 @@ from tfenv.engine import Completed, Engine, run_command
 from tfenv.errors import UsageError
 from tfenv.given_gpus import given, there
 from tfenv.model import Cell
+from tfenv.recorded import require_own
 from tfenv.report import Check, Report
 from tfenv.rootfs_run import Rootfs, find_driver
 from tfenv.runline import choose_gpus, gpu_here
@@ -90,11 +91,13 @@ def of_cell(
         digest: of the image in which the lines were printed; empty for the one that is recorded.
 
     Raises:
-        UsageError: nobody says which image it was. NotReadyError: this host cannot run it.
+        UsageError: nobody says which image it was, or it is another cell's.
+        NotReadyError: this host cannot run it.
     """
     lock = workspace.lock(cell)
     if rootfs is not None:
         image = read_unpacked(rootfs)
+        require_own(workspace, cell, image.digest, str(rootfs))
         declared = pipeline.declared(cell, lock, image.digest)
 
         def tell(done: Check) -> None:
@@ -112,11 +115,12 @@ def image_digest(workspace: Workspace, cell: Cell, said: str) -> str:
     """The digest that the user said, else the recorded one.
 
     Raises:
-        UsageError: neither is known.
+        UsageError: neither is known, or what was said is the recorded one of another cell.
     """
     recorded = digests.read(workspace.folder(cell))
     if said:
-        return whole_digest(said)
+        require_own(workspace, cell, whole_digest(said), "what --digest names")
+        return said
     if recorded is None:
         raise UsageError(
             f"no digest is recorded for {cell.name}, so the lines cannot be of it",

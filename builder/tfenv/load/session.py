@@ -14,6 +14,7 @@ from tfenv.files import LINES_MOST, read_text
 from tfenv.given_gpus import given, there
 from tfenv.meant import Meant
 from tfenv.model import Cell
+from tfenv.recorded import require_own
 from tfenv.rootfs_run import Rootfs
 from tfenv.runline import choose_gpus, gpu_here
 from tfenv.unpacked import read_unpacked
@@ -112,6 +113,7 @@ def _opened(workspace: Workspace, named: Meant, host: build.Host, place: Place) 
         raise NoGpuHereError("not run: no GPU", remedy="run it on a host with an NVIDIA GPU")
     if place.rootfs is not None:
         image = read_unpacked(place.rootfs)
+        require_own(workspace, named.cell, image.digest, str(place.rootfs))
         spec = Spec(image="", gpus=there(given(wanted), smi))
         yield _Where(start=Rootfs(image).container, spec=spec, digest=image.digest, docker="rootfs")
         return
