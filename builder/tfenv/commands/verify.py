@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option, not_with_lines
+from tfenv.errors import UsageError
 from tfenv.model import Cell
 
 
@@ -77,7 +78,6 @@ def command(
     from tfenv import pipeline, verify_elsewhere, verify_foreign, verify_former
     from tfenv.build import Host
     from tfenv.console import Console
-    from tfenv.errors import UsageError
     from tfenv.meant import Meant, all_meant
     from tfenv.report import Report, failures, require_room, to_ctrf, write
     from tfenv.store import default_store
@@ -85,14 +85,7 @@ def command(
     from tfenv.workspace import here_or_checkout
 
     host = Host(default_store(os.environ), Console(), os.environ)
-    if foreign and (cells or every):
-        raise UsageError("cells are named, and --image", remedy="verify them one after the other")
-    if len(foreign) > 1 and (rootfs or lines):
-        raise UsageError("one folder, or one file, holds one image", remedy="name one image")
-    if kit and (len(foreign) > 1 or len(cells) > 1 or every):
-        raise UsageError("a kit is of one image", remedy="name one")
-    if sum(map(bool, (kit, rootfs, lines))) > 1:
-        raise UsageError("--kit, --rootfs and --lines are three ways", remedy="give one of them")
+    _require_one_way(cells, every, foreign, kit=kit, rootfs=rootfs, lines=lines)
     not_with_lines(lines, gpus, expect_gpus)
     kept = reports or host.store.root / "reports"
     if not kit:
@@ -159,3 +152,23 @@ def command(
 
     chosen = all_meant(cells, workspace, host.store.root, every=every)
     return each(chosen, lambda named: named.cell.name, one, host.console, as_json=as_json)
+
+
+def _require_one_way(
+    cells: tuple[str, ...],
+    every: bool,
+    foreign: tuple[str, ...],
+    *,
+    kit: Path | None,
+    rootfs: Path | None,
+    lines: Path | None,
+) -> None:
+    """Raises UsageError: images are named that do not go together, or several ways to a verdict."""
+    if foreign and (cells or every):
+        raise UsageError("cells are named, and --image", remedy="verify them one after the other")
+    if len(foreign) > 1 and (rootfs or lines):
+        raise UsageError("one folder, or one file, holds one image", remedy="name one image")
+    if kit and (len(foreign) > 1 or len(cells) > 1 or every):
+        raise UsageError("a kit is of one image", remedy="name one")
+    if sum(map(bool, (kit, rootfs, lines))) > 1:
+        raise UsageError("--kit, --rootfs and --lines are three ways", remedy="give one of them")
