@@ -14,7 +14,7 @@ def test_what_an_archive_holds(tmp_path):
     files = oci_files()
     archive = describe(tar(tmp_path / "a.tar", files))
     entry = json.loads(files["index.json"])["manifests"][0]
-    assert archive.manifest_digest == entry["digest"]
+    assert archive.manifest_digest == archive.digest == entry["digest"]
     assert [layer.digest for layer in archive.layers] == [digest(b"layer one"), digest(b"layer two")]
     assert archive.diff_ids == (digest(b"raw layer one"), digest(b"raw layer two"))
     assert archive.layers[0].size == 9 and archive.layers[0].media_type == "application/layer"
@@ -40,6 +40,7 @@ def test_a_nested_index_is_followed_and_attestations_are_not_images(tmp_path):
     files["index.json"] = json.dumps({"manifests": [outer]}).encode()
     archive = describe(tar(tmp_path / "a.tar", files))
     assert archive.manifest_digest == inner["manifests"][0]["digest"]
+    assert archive.digest == digest(data)  # as `docker image inspect` calls it
 
 
 def wrong(path, match):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -63,6 +64,41 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     with pytest.raises(UsageError, match="is there already"):
         unpack(archive(tmp_path), tmp_path / "root")
+
+
+def test_an_image_without_usr_is_none_with_a_tensorflow(tmp_path: Path) -> None:
+    bare = tarred([folder("bin", **ME), file("bin/say", **ME)])
+    kind = "application/vnd.oci.image.layer.v1.tar"
+    with pytest.raises(UsageError, match="the image has no /usr: it is no image with a TensorFlow"):
+        unpack(archive(tmp_path, kind, bare), tmp_path / "root")
+    assert {p.name for p in tmp_path.iterdir()} == {"image.tar"}
+
+
+def test_an_image_whose_configuration_is_wrong_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(_folder: Path) -> None:
+        raise UsageError("wrong", remedy="x")
+
+    monkeypatch.setattr(rootfs_unpack, "read_unpacked", wrong)
+    with pytest.raises(UsageError, match="wrong"):
+        unpack(archive(tmp_path), tmp_path / "root")
+    assert {p.name for p in tmp_path.iterdir()} == {"image.tar"}
+
+
+def test_an_image_with_attestations_has_the_digest_that_the_engine_calls_it_by(tmp_path: Path) -> None:
+    kind = "application/vnd.oci.image.layer.v1.tar"
+    files = tiny.oci_files([LOWER], kind)
+    inner = json.loads(files["index.json"])
+    attested = {**inner["manifests"][0], "platform": {"os": "unknown", "architecture": "unknown"}}
+    data = json.dumps({**inner, "manifests": [*inner["manifests"], attested]}).encode()
+    files[f"blobs/sha256/{tiny.digest(data)[7:]}"] = data
+    index = "application/vnd.oci.image.index.v1+json"
+    outer = {"digest": tiny.digest(data), "size": len(data), "mediaType": index}
+    files["index.json"] = json.dumps({"manifests": [outer]}).encode()
+    image = unpack(tiny.tar(tmp_path / "image.tar", files), tmp_path / "root")
+    assert image.digest == tiny.digest(data)
+    assert json.loads((tmp_path / "root.json").read_text())["manifest"] == image.digest
 
 
 def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:

@@ -40,9 +40,15 @@ class LayerBlob:
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
-    """What an archive holds. ``compressed_size`` is bytes of config and layers together."""
+    """What an archive holds. ``compressed_size`` is bytes of config and layers together.
+
+    Args:
+        digest: by which engine and registry know the image: of the index that holds its manifest (as where
+            attestations are beside it), of the manifest itself where there is no index.
+    """
 
     path: Path
+    digest: str
     manifest_digest: str
     config_digest: str
     manifest: Mapping[str, Any]
@@ -126,17 +132,23 @@ def _layout(path: Path) -> Iterator[_Layout]:
         ) from None
 
 
-def _resolve(layout: _Layout, index: Mapping[str, Any], platform: str) -> Mapping[str, Any]:
-    """The descriptor of the one image manifest for ``platform`` (attestations are no images)."""
+def _resolve(
+    layout: _Layout, index: Mapping[str, Any], platform: str
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The descriptor in ``index`` that leads to the one image manifest for ``platform``, and that manifest's.
+
+    Attestations are no images.
+    """
     wanted = dict(zip(("os", "architecture"), platform.split("/"), strict=False))
     found = []
     for descriptor in index.get("manifests") or ():
         said = descriptor.get("platform") or wanted
         if descriptor.get("mediaType") in _INDEX:
             name = layout.blob(descriptor.get("digest"), descriptor.get("size"))
-            found.append(_resolve(layout, layout.json(name, descriptor["digest"]), platform))
+            inner = _resolve(layout, layout.json(name, descriptor["digest"]), platform)
+            found.append((descriptor, inner[1]))
         elif all(said.get(key) == value for key, value in wanted.items()):
-            found.append(descriptor)
+            found.append((descriptor, descriptor))
     if len(found) != 1:
         raise layout.wrong(f"it holds {len(found)} images for {platform}, not one")
     return found[0]
@@ -150,7 +162,7 @@ def describe(path: Path, *, platform: str = "linux/amd64") -> Archive:
             ``verify_blobs``.
     """
     with _layout(path) as layout:
-        descriptor = _resolve(layout, layout.json("index.json"), platform)
+        outer, descriptor = _resolve(layout, layout.json("index.json"), platform)
         digest = descriptor.get("digest")
         manifest = layout.json(layout.blob(digest, descriptor.get("size")), str(digest))
         stored = manifest.get("config") or {}
@@ -165,6 +177,7 @@ def describe(path: Path, *, platform: str = "linux/amd64") -> Archive:
             raise layout.wrong(f"{len(layers)} layers but {len(diff_ids)} diff ids")
         return Archive(
             path=path,
+            digest=str(outer.get("digest")),
             manifest_digest=str(digest),
             config_digest=str(config_digest),
             manifest=manifest,

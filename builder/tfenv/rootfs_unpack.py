@@ -29,7 +29,7 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
     """Unpack all layers of the OCI ``archive`` into ``folder``, which must not be there.
 
     Raises:
-        UsageError: the folder is there. IntegrityError: the archive is not whole.
+        UsageError: the folder is there, or the image has no /usr. IntegrityError: the archive is not whole.
         NotReadyError: no room, or no tar.
     """
     if folder.exists():
@@ -42,7 +42,13 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
     try:
         for layer in image.layers:
             _unpack_layer(archive, layer, passing)
-        told = {"manifest": image.manifest_digest, "config": image.config.get("config") or {}}
+        if not (passing / "usr").is_dir():
+            raise UsageError(
+                "the image has no /usr: it is no image with a TensorFlow",
+                remedy="unpack that of a cell: `docker save` of it, or its archive of `tfenv build`",
+            )
+        # By that digest `verify --image` and a registry know it, too.
+        told = {"manifest": image.digest, "config": image.config.get("config") or {}}
         # Nothing that is not whole may be called this image: the folder has no name before it has all files.
         about = folder.with_name(folder.name + ".json")
         about.unlink(missing_ok=True)
@@ -52,10 +58,11 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
         raise
     try:
         write_all(about.parent, {about.name: json.dumps(told) + "\n"})
+        return read_unpacked(folder)
     except BaseException:
+        about.unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return read_unpacked(folder)
 
 
 def _unpack_layer(archive: Path, layer: oci.LayerBlob, folder: Path) -> None:
