@@ -78,6 +78,15 @@ def test_after_a_failure_no_older_pass_holds(tmp_path: Path) -> None:
     assert former_pass(folders, **of)
 
 
+def test_a_failure_for_other_gpus_than_there_are_is_none_of_the_image(tmp_path: Path) -> None:
+    failed = replace(PASS, verdict="fail", checks=(Check(name="a", status="fail"),), started=2)
+    report.write(PASS, tmp_path)
+    report.write(replace(failed, expect_gpus=3), tmp_path)
+    assert former(tmp_path) == PASS
+    report.write(replace(failed, expect_gpus=2), tmp_path)
+    assert former(tmp_path) is None
+
+
 def test_a_pass_of_the_future_does_not_hold(tmp_path: Path) -> None:
     report.write(replace(PASS, started=4_102_444_800_000), tmp_path)
     of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}

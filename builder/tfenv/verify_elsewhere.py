@@ -70,7 +70,7 @@ def in_rootfs(
         runner=verify.on_loopback(start) if asked.suite == "workers" else verify.in_one(start),
         suite=asked.suite,
         gpus=gpus,
-        more=verify.expecting(asked.expect_gpus),
+        expect_gpus=asked.expect_gpus,
         on_check=on_check,
     )
 
@@ -107,7 +107,9 @@ def of_cell(
     else:
         assert lines is not None
         known = image_digest(workspace, cell, digest)
-        made = of_lines(lines, pipeline.declared(cell, lock, known), known, asked.lines_suite)
+        made = of_lines(
+            lines, pipeline.declared(cell, lock, known), known, asked.lines_suite, tell=host.console.warn
+        )
     return replace(made, image=cell.name)
 
 

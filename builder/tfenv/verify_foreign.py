@@ -42,7 +42,8 @@ def of_image(
     if lines is not None:
         if not digest:
             raise UsageError(f"nobody says which image {name} was", remedy="name it: --digest sha256:...")
-        made = of_lines(lines, verify.FOREIGN, whole_digest(digest), asked.lines_suite)
+        known = whole_digest(digest)
+        made = of_lines(lines, verify.FOREIGN, known, asked.lines_suite, tell=host.console.warn)
     elif rootfs is not None:
         made = in_rootfs(read_unpacked(rootfs), verify.FOREIGN, asked, on_check=_tell(host))
     else:
@@ -71,7 +72,7 @@ def in_engine(name: str, host: build.Host, asked: Asked) -> Report:
             runner=runner,
             suite=asked.suite,
             gpus=gpus,
-            more=verify.expecting(asked.expect_gpus),
+            expect_gpus=asked.expect_gpus,
             endpoint=engine.endpoint,
             on_check=_tell(host),
         )

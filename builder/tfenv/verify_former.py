@@ -51,7 +51,8 @@ def former_pass(
     """The newest verdict of the same image, suite, GPUs and driver, if it is a pass, and its folder.
 
     Only a pass holds again: what failed, or could not be run, may have been the host's doing. After a
-    failure no older pass holds either. What is dated later than ``now`` (Unix seconds) tells of no order.
+    failure no older pass holds either, but for one that was to see another number of GPUs. What is dated
+    later than ``now`` (Unix seconds) tells of no order.
     """
     found = []
     prefix = f"{digest.removeprefix('sha256:')[:12]}-{suite_hash[:12]}-"
@@ -62,7 +63,8 @@ def former_pass(
             except IntegrityError:
                 continue
             same = (made.digest, made.suite_hash) == (digest, suite_hash) and made.verdict != "unverified"
-            if same and made.host.gpus == gpus and made.host.driver == driver and gpus and not made.stand_in:
+            here = gpus and made.host.gpus == gpus and made.host.driver == driver
+            if same and here and not (made.stand_in or made.other_gpus):
                 found.append((made, folder))
     latest = (now() + _DAY) * 1000
     newest = max(found, key=lambda item: (item[0].started, item[0].verdict == "fail"), default=None)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tfenv import report, verify
-from tfenv.container import Ended
-from tfenv.errors import IntegrityError, UsageError
+from tfenv import verify
+from tfenv.began import began
+from tfenv.errors import UsageError
 from tfenv.eventlines import event_of, lines_in
 from tfenv.files import LINES_MOST, read_text
 from tfenv.report import Report
@@ -18,22 +19,34 @@ from tfenv.report import Report
 ROOTFS = "rootfs"  # in the place of the engine's version
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What was printed, the name of the file, and when it was last written (Unix seconds)."""
+
+    text: str
+    name: str = "the file"
+    written: float = 0.0
+
+
 def of_lines(
-    path: Path, declared: Mapping[str, Any], digest: str, suite: verify.Suite | None = None
+    path: Path,
+    declared: Mapping[str, Any],
+    digest: str,
+    suite: verify.Suite | None = None,
+    *,
+    tell: Callable[[str], None] = lambda _said: None,
 ) -> Report:
     """The verdict on what the suite printed into a file, and other workers into the same with ``.1`` added.
 
     Args:
-        suite: which one it has to be; None for any.
+        suite: which one it has to be; None for any. tell: gets what is to be said beside the verdict.
 
     Raises:
-        UsageError: it cannot be read, or is of another suite. IntegrityError: as of ``from_lines``.
+        UsageError: it cannot be read, is of another suite, or as of ``from_lines``.
     """
-    text = read_text(path, LINES_MOST)
     beside = [path.with_name(f"{path.name}.{index}") for index in range(1, verify.WORKERS)]
-    others = [read_text(one, LINES_MOST) for one in beside if one.is_file()]
-    started = min(max(round(path.stat().st_mtime * 1000), 0), report.LATEST)
-    made = from_lines(text, declared, digest, started=started, others=others)
+    others = [_printed(one) for one in beside if one.is_file()]
+    made = from_lines(_printed(path), declared, digest, others=others, tell=tell)
     if suite not in (None, made.suite):
         raise UsageError(
             f"{path} is of the suite {made.suite}, not {suite}", remedy=f"type: --suite {made.suite}"
@@ -41,39 +54,51 @@ def of_lines(
     return made
 
 
+def _printed(path: Path) -> Printed:
+    return Printed(read_text(path, LINES_MOST), str(path), path.stat().st_mtime)
+
+
 def from_lines(
-    text: str,
+    printed: Printed,
     declared: Mapping[str, Any],
     digest: str,
     *,
-    started: int,
-    others: Sequence[str] = (),
+    others: Sequence[Printed] = (),
     packed: bytes | None = None,
+    tell: Callable[[str], None] = lambda _said: None,
+    now: Callable[[], float] = time.time,
 ) -> Report:
     """The verdict on what the suite printed in the image with that digest, on another host.
 
     Args:
-        started: Unix milliseconds. others: what the other workers printed, for the suite ``workers``.
+        others: what the other workers printed, for the suite ``workers``.
+        tell: gets what is to be said beside the verdict. now: Unix seconds.
 
     Raises:
-        IntegrityError: it was another version of the suite, whose verdict this one cannot judge, or another
-            image's.
+        UsageError: there is nothing to judge: it holds no line of the suite, or of another version of it,
+            whose verdict this one cannot judge, or another image's.
     """
     code = verify.pack() if packed is None else packed
-    outcome, said = _outcome(text, code, declared)
-    suite: verify.Suite = next((one for one in verify.SUITES if one == said), "smoke")
+    outcome, start = _outcome(printed, code, declared)
+    suite: verify.Suite = next((one for one in verify.SUITES if one == start.get("suite")), "smoke")
     plan = verify.plan_of(code, suite)
-    spoken = outcome, _ended(outcome), ""
+    spoken: verify.Said = outcome, None, ""
     if others and suite == "workers":
         read = [_outcome(other, code, declared)[0] for other in others]
-        spoken = verify.joined(spoken, [(other, _ended(other), "") for other in read], plan.limit)
+        spoken = verify.joined(spoken, [(other, None, "") for other in read], plan.limit)
     verdict, outcome = verify.judge(*spoken, plan.limit, plan)
     facts = outcome.facts
     host = replace(verify.told_host(facts), docker=ROOTFS)
     if verdict == "pass" and not host.gpus:
         verdict, outcome.reason = "unverified", verify.NO_GPU
     if verdict == "pass" and suite == "workers" and not others:
-        verdict, outcome.reason = "unverified", "nobody says what worker 1 printed: put it beside, as FILE.1"
+        other = f"{printed.name}.1"
+        verdict, outcome.reason = (
+            "unverified",
+            f"nobody says what worker 1 printed: put it beside, as {other}",
+        )
+    seconds = round(sum(check.seconds for check in outcome.checks), 3)
+    said = start.get("started")
     return Report(
         image=digest,
         digest=digest,
@@ -82,37 +107,56 @@ def from_lines(
         verdict=verdict,
         host=host,
         checks=tuple(outcome.checks),
-        started=started,
-        seconds=round(sum(check.seconds for check in outcome.checks), 3),
+        started=began(said, written=printed.written, seconds=seconds, now=now(), tell=tell),
+        seconds=seconds,
         reason=outcome.reason if verdict == "unverified" else "",
         facts=facts,
+        expect_gpus=_count(start.get("expect_gpus")),
     )
 
 
-def _outcome(text: str, code: bytes, declared: Mapping[str, Any]) -> tuple[verify.Outcome, object]:
-    """What was said in ``text``, and by which suite, if that is this very one of this very image."""
+def _outcome(
+    printed: Printed, code: bytes, declared: Mapping[str, Any]
+) -> tuple[verify.Outcome, dict[str, Any]]:
+    """What was said, and its start, if that is of this very suite and of this very image."""
     outcome = verify.Outcome()
     start: dict[str, Any] = {}
-    for line in lines_in(text):
+    for line in lines_in(printed.text):
         verify.take(outcome, line)
         start = start or _start(line)
+    _require_start(printed.name, start, outcome)
     if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
-        raise IntegrityError(
-            "these lines are of another version of the verification suite",
+        raise UsageError(
+            f"{printed.name}: these lines are of another version of the verification suite",
             remedy="run this version's: `tfenv verify CELL --kit DIR` writes it",
         )
     if start.get("declared_sha256") != verify.declared_hash(declared):
         of = f": it says that it is {start['cell']}" if start.get("cell") else ""
-        raise IntegrityError(
-            f"these lines are of another image, or of an older lock of this one{of}",
+        raise UsageError(
+            f"{printed.name}: these lines are of another image, or of an older lock of this one{of}",
             remedy="name the cell that they are of, or run it again: `tfenv verify CELL --kit DIR`",
         )
-    return outcome, start.get("suite")
+    return outcome, start
 
 
-def _ended(outcome: verify.Outcome) -> Ended:
-    """Its exit status is lost: its own verdict has to do, and what it lacks fails all the same."""
-    return Ended(verify.STATUS.get(outcome.verdict or "", 1))
+def _require_start(name: str, start: Mapping[str, Any], outcome: verify.Outcome) -> None:
+    """Raises UsageError: what wrote the file was not the suite, or did not come to it."""
+    kind = start.get("kind")
+    if kind in ("stress", "bench"):
+        raise UsageError(
+            f"{name}: these are lines of {kind}", remedy=f"type: tfenv {kind} CELL --lines {name}"
+        )
+    if not start:
+        lost = "not the suite's first" if outcome.checks or outcome.verdict else "no line of the suite"
+        raise UsageError(
+            f"{name} holds {lost}: the command that wrote it failed, or its beginning is lost",
+            remedy="look at what that command printed on stderr, and run it again: "
+            "`tfenv verify CELL --kit DIR` says how",
+        )
+
+
+def _count(said: object) -> int | None:
+    return said if type(said) is int and 0 <= said < 1e6 else None
 
 
 def _start(line: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def check(
             runner=runner,
             suite=suite,
             gpus=given(wanted),
-            more=verify.expecting(expect_gpus),
+            expect_gpus=expect_gpus,
             endpoint=engine.endpoint,
             on_check=tell,
             stand_in=stand_in,

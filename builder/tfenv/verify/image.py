@@ -10,6 +10,7 @@ from tfenv.container import Bind, Spec
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.report import Check, Host, Report
 
+from .engine import expecting
 from .judging import NO_GPU, judge
 from .plan import Plan, plan_of
 from .running import FOLDER, Job, Runner, Start, in_one
@@ -28,6 +29,7 @@ def verify_image(
     suite: Suite = "smoke",
     gpus: bool | str = False,
     more: Sequence[str] = (),
+    expect_gpus: int | None = None,
     timeout: int | None = None,
     endpoint: str = "",
     stand_in: str = "",
@@ -41,6 +43,7 @@ def verify_image(
     Args:
         start: runs a container: ``Containers.container``. runner: how the suite is run, if not in one.
         gpus: give it all GPUs, or as of ``Spec.gpus``. more: arguments of the suite.
+        expect_gpus: how many GPUs the image shall see; None for any number.
         timeout: seconds for the whole suite, else what its plan says.
         endpoint: the engine's; the suite is mounted from this machine, so it must be local.
         stand_in: the base image that a stand-in replaces in ``ref``, if one does.
@@ -65,7 +68,7 @@ def verify_image(
     began = clock()
     with mounted(code, declared) as folder:
         spec = Spec(image=ref, gpus=gpus, binds=(Bind(folder, FOLDER),))
-        outcome, ended, stderr = runner(Job(spec, suite, limit, tuple(more), on_check))
+        outcome, ended, stderr = runner(Job(spec, suite, limit, (*more, *expecting(expect_gpus)), on_check))
     verdict, outcome = judge(outcome, ended, stderr, limit, plan)
     if verdict == "pass" and not gpus:
         # The container was given no GPU: whatever the image says of one is not true.
@@ -86,4 +89,5 @@ def verify_image(
         reason=outcome.reason if verdict == "unverified" else "",
         facts=outcome.facts,
         stand_in=stand_in,
+        expect_gpus=expect_gpus,
     )

@@ -13,29 +13,39 @@ from .plan import Plan
 from .protocol import Outcome
 
 NO_GPU = "no GPU"  # the verifier's reason for what needs one
+AGAIN = "run it again into a file of its own, as `tfenv verify CELL --kit DIR` says, and look at its stderr"
+_BY_HAND = "run the image by hand: `docker run --rm -it IMAGE python -c 'import tensorflow'`"
 STATUS = {"pass": 0, "fail": 1, "unverified": 3}  # the exit status of the suite, by its verdict
 
 
-def judge(outcome: Outcome, ended: Ended, stderr: str, limit: int, plan: Plan) -> tuple[Verdict, Outcome]:
+def judge(
+    outcome: Outcome, ended: Ended | None, stderr: str, limit: int, plan: Plan
+) -> tuple[Verdict, Outcome]:
     """The verdict, and the outcome with a failed check added where the suite broke off.
+
+    Args:
+        ended: None where nobody knows: what it said is in a file.
 
     A pass needs all of: the suite's own word for it, exit status 0, exactly the checks of ``plan``,
     one result of each, one that passed, none that failed, and of those not run only what the plan accepts.
     """
     states = [check.status for check in outcome.checks]
+    remedy = _BY_HAND if ended else AGAIN
+    if ended is None and max(outcome.starts, outcome.ends) > 1:
+        return "fail", _broke_off(outcome, "the file holds more than one run of the suite", "", AGAIN)
     if outcome.verdict not in ("pass", "fail", "unverified"):
-        return "fail", _broke_off(outcome, why_ended(ended, limit), stderr)
+        return "fail", _broke_off(outcome, why_ended(ended, limit), stderr, remedy)
     if outcome.verdict == "fail" or "fail" in states:
         if "fail" not in states:
-            return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr)
+            return "fail", _broke_off(outcome, "the suite failed without a failed check", stderr, remedy)
         return "fail", outcome
     if confused := _confused(outcome):
-        return "fail", _broke_off(outcome, confused, stderr)
+        return "fail", _broke_off(outcome, confused, stderr, remedy)
     if lost := set(outcome.planned) - {check.name for check in outcome.checks}:
-        return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr)
-    if ended.status != STATUS[outcome.verdict]:
+        return "fail", _broke_off(outcome, f"no result came of {', '.join(sorted(lost))}", stderr, remedy)
+    if ended and ended.status != STATUS[outcome.verdict]:
         why = f"the suite said {outcome.verdict} but ended with exit status {ended.status}"
-        return "fail", _broke_off(outcome, why, stderr)
+        return "fail", _broke_off(outcome, why, stderr, remedy)
     if doubts := [*_not_run(outcome, plan), *_not_planned(outcome, plan)]:
         outcome.reason = outcome.reason or "; ".join(doubts)
         return "unverified", outcome
@@ -81,8 +91,10 @@ def _not_planned(outcome: Outcome, plan: Plan) -> Iterator[str]:
         yield f"the suite has unknown checks: {', '.join(strange)}"
 
 
-def why_ended(ended: Ended, limit: int) -> str:
+def why_ended(ended: Ended | None, limit: int) -> str:
     """How a suite ended that gave no verdict within ``limit`` seconds."""
+    if ended is None:
+        return "the file breaks off before the suite's end: it was cut off, or the suite was killed"
     if ended.out_of_memory:
         return "the kernel ended the suite: out of memory"
     if ended.status in (124, 137):
@@ -90,13 +102,13 @@ def why_ended(ended: Ended, limit: int) -> str:
     return f"the suite ended without a verdict (exit status {ended.status})"
 
 
-def _broke_off(outcome: Outcome, why: str, stderr: str) -> Outcome:
+def _broke_off(outcome: Outcome, why: str, stderr: str, remedy: str) -> Outcome:
     evidence = "\n".join([*outcome.strays[-10:], *stderr.splitlines()[-20:]])
     finding = Finding(
         severity="error",
         message=why,
         evidence=evidence,
-        remedy="run the image by hand: `docker run --rm -it IMAGE python -c 'import tensorflow'`",
+        remedy=remedy,
     )
     broken = Check(name="suite", status="fail", findings=(finding,))
     return replace(outcome, checks=[*outcome.checks, broken])

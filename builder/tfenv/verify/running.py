@@ -41,7 +41,9 @@ class Container(Protocol):
 
 
 Start = Callable[[Spec], AbstractContextManager[Container]]
-Said = tuple[Outcome, Ended, str]  # what the suite said, how it ended, the end of its stderr
+# What the suite said, how it ended (None where nobody knows: it is in a file), the end of its stderr.
+Said = tuple[Outcome, "Ended | None", str]
+_Ran = tuple[Outcome, Ended, str]
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def run_first(
     ways: Sequence[tuple[str, ...]],
     limit: int,
     on_check: Callable[[Check], None],
-) -> Said:
+) -> _Ran:
     """The outcome of the first way that starts; the image may lack `timeout` or `python`."""
     last = (Outcome(), Ended(127), "")
     for way in ways:
@@ -101,7 +103,7 @@ def run_first(
     return last
 
 
-def _attempt(start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]) -> Said:
+def _attempt(start: Start, spec: Spec, limit: int, on_check: Callable[[Check], None]) -> _Ran:
     outcome, lines, stderr = Outcome(), Lines(), b""
     with start(spec) as running:
         # `timeout` in the container may be missing, or the container may be stuck in the kernel.

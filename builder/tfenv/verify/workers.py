@@ -13,13 +13,14 @@ from tfenv.container import Ended, Spec
 from tfenv.errors import NotReadyError, TfenvError
 from tfenv.report import Check, Finding
 
-from .judging import STATUS, why_ended
+from .judging import AGAIN, STATUS, why_ended
 from .protocol import Outcome
 from .running import Container, Job, Runner, Said, Start, commands, run_first
 
 WORKERS = 2
 PORTS = 8  # that each worker needs, from the one that is named on
 _PORT = 29400
+_LACKS = "run the suite `full` in this image: it says what one container lacks"
 _LEAVE_SECONDS = 30  # that the others have to end once the first has
 Network = Callable[[str], AbstractContextManager[str]]
 
@@ -152,12 +153,13 @@ def joined(first: Said, others: Sequence[Said], limit: int) -> Said:
     for index, (other, its_end, its_stderr) in enumerate(others, start=1):
         failed = [check for check in other.checks if check.status == "fail"]
         if other.verdict is None:
-            added.append(_broken(index, why_ended(its_end, limit), its_stderr, other))
+            remedy = {} if its_end else {"remedy": AGAIN}
+            added.append(_broken(index, why_ended(its_end, limit), its_stderr, other, **remedy))
         elif other.verdict != outcome.verdict and outcome.verdict in STATUS and outcome.verdict != "fail":
             added += [replace(check, name=f"{check.name}, worker {index}") for check in failed]
             why = f"it says {other.verdict}, worker 0 says {outcome.verdict}"
             added += [] if failed else [_broken(index, why, its_stderr, other)]
-        elif other.verdict in STATUS and its_end.status != STATUS[other.verdict]:
+        elif its_end and other.verdict in STATUS and its_end.status != STATUS[other.verdict]:
             why = f"it said {other.verdict} but ended with exit status {its_end.status}"
             added.append(_broken(index, why, its_stderr, other))
     if not added:
@@ -166,11 +168,11 @@ def joined(first: Said, others: Sequence[Said], limit: int) -> Said:
     return replace(outcome, checks=[*outcome.checks, *added], verdict=verdict), ended, stderr
 
 
-def _broken(index: int, why: str, stderr: str, outcome: Outcome) -> Check:
+def _broken(index: int, why: str, stderr: str, outcome: Outcome, remedy: str = _LACKS) -> Check:
     finding = Finding(
         severity="error",
         message=f"worker {index}: {why}",
         evidence="\n".join([*outcome.strays[-10:], *stderr.splitlines()[-20:]]),
-        remedy="run the suite `full` in this image: it says what one container lacks",
+        remedy=remedy,
     )
     return Check(name=f"worker {index}", status="fail", findings=(finding,))
