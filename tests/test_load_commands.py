@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -261,3 +262,61 @@ def test_an_image_that_nobody_names_is_found_before_the_run(
     collected(monkeypatch, seen)
     assert tell("stress", CELL, "--python", sys.executable, "--gpus", "all")[0] == 2
     assert not seen
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "said", "remedy"),
+    [
+        ("stress", None, "holds no line of load.pyz", "stderr"),
+        ("bench", None, "holds no line of load.pyz", "stderr"),
+        ("stress", {"event": "sample", "gpu": 0}, "holds not the first line of a run", "stderr"),
+        (
+            "stress",
+            {"event": "start", "suite_sha256": "0"},
+            "lines of verify",
+            "tfenv verify",
+        ),
+        (
+            "bench",
+            {"event": "start", "suite_sha256": "0"},
+            "lines of verify",
+            "tfenv verify",
+        ),
+        ("bench", {"event": "start", "kind": "stress"}, "lines of stress", "type: tfenv stress CELL"),
+        ("stress", {"event": "start"}, "lines of another program", "give those of stress"),
+        ("bench", {**START, "python": "2.7.18"}, "this was measured with Python 2.7.18", "tfenv list"),
+    ],
+)
+def test_lines_of_something_else_are_named_and_refused(
+    here: Place, tell: Tell, tmp_path: Path, command: str, first: Any, said: str, remedy: str
+) -> None:
+    tell("build", "--record", CELL)
+    path = tmp_path / "lines"
+    path.write_text(json.dumps(first) + "\n" if first else "bash: python: command not found\n")
+    code, out, _ = tell(command, CELL, "--lines", str(path), "--reports", str(tmp_path / "r"), "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["exit_code"]) == (2, 2) and said in error["message"] and remedy in error["remedy"]
+    assert not list((tmp_path / "r").iterdir()), "no report is made of it"
+
+
+def test_two_runs_in_a_file_are_refused(here: Place, tell: Tell, tmp_path: Path) -> None:
+    tell("build", "--record", CELL)
+    path = bench_lines(tmp_path, 1000.0)
+    path.write_text(path.read_text() * 2)
+    code, _, err = tell("bench", CELL, "--lines", str(path))
+    assert code == 2 and "holds more than one run" in err
+
+
+@pytest.mark.parametrize(("started", "believed"), [(1_700_000_000_000, True), (9_000_000_000_000, False)])
+def test_a_run_begins_when_its_lines_say_if_that_can_be(
+    here: Place, tell: Tell, tmp_path: Path, started: int, believed: bool
+) -> None:
+    tell("build", "--record", CELL)
+    path = bench_lines(tmp_path, 1000.0)
+    path.write_text(path.read_text().replace(str(START["started"]), str(started)))
+    os.utime(path, (1_650_000_000, 1_650_000_000))
+    code, out, err = tell("bench", CELL, "--lines", str(path), "--reports", str(tmp_path / "r"), "--json")
+    (made,) = (tmp_path / "r").glob("*/bench.json")
+    assert code == 0 and ("is not believed" in err) == (not believed), out
+    wanted = started if believed else (1_650_000_000 - END["seconds"]) * 1000
+    assert json.loads(made.read_text())["run"]["started"] == wanted

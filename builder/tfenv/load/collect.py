@@ -108,10 +108,16 @@ def _ended(events: list[Event], noted: str) -> str:
     return str(end["why"]) or noted
 
 
+def kind_of(start: Event) -> str:
+    """Which command's lines begin with this event."""
+    said = start.get("kind") or ("verify" if "suite_sha256" in start else "")
+    return f"{said:.40}" if isinstance(said, str) and said else "another program"
+
+
 def _start(events: list[Event], kind: str) -> Event:
     start = _first(events, "start")
     if start and start.get("kind") != kind:
-        raise IntegrityError(f"these are lines of {start.get('kind')}", remedy=f"give those of {kind}")
+        raise IntegrityError(f"these are lines of {kind_of(start)}", remedy=f"give those of {kind}")
     names = [event["event"] for event in events]
     if names.count("start") > 1 or "end" in names[:-1]:
         raise IntegrityError("these are lines of more than one run", remedy="give those of one run")

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfenv import build
-from tfenv.container import Ended, Spec
+from tfenv.container import Spec
 from tfenv.errors import TfenvError
-from tfenv.files import LINES_MOST, read_text
 from tfenv.given_gpus import given, there
 from tfenv.meant import Meant
-from tfenv.model import Cell
 from tfenv.recorded import require_own
 from tfenv.rootfs_run import Rootfs
 from tfenv.runline import choose_gpus, gpu_here
@@ -23,7 +21,7 @@ from tfenv.verify_elsewhere import image_digest, smi
 from tfenv.workspace import Workspace
 
 from .bare import BARE, Bare
-from .collect import events_of
+from .from_file import collected
 from .pack import pack
 from .running import Collected, Event, run_load
 from .whose import require_of
@@ -82,18 +80,19 @@ def run_in(
 
     Raises:
         NoGpuHereError: this host has no GPU. NotReadyError: it has not those that are asked for.
-        UsageError: there is no such image here. IntegrityError: what ran was not the cell's TensorFlow.
+        UsageError: there is no such image here, or nothing of this cell in the lines.
+        IntegrityError: what ran was not the cell's TensorFlow.
     """
     named.tell(host.console.note, committed=bool(place.lines or place.rootfs or place.python))
     if place.lines is not None:
-        ran = _from_file(workspace, named.cell, place.lines, place)
-    else:
-        options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
-        with _opened(workspace, named, host, place) as where:
-            done = run_load(where.start, where.spec, pack(), options, limit=limit, on_event=on_event)
-        ran = Ran(collected=done, digest=where.digest, docker=where.docker)
-    require_of(named.cell, ran.collected.events)
-    return ran
+        known = image_digest(workspace, named.cell, place.digest)
+        done = collected(place.lines, arguments[0], named.cell, tell=host.console.warn)
+        return Ran(collected=done, digest=known, docker=BARE if place.bare else "rootfs")
+    options = [*arguments, *(["--allow-cpu"] if place.allow_cpu else [])]
+    with _opened(workspace, named, host, place) as where:
+        done = run_load(where.start, where.spec, pack(), options, limit=limit, on_event=on_event)
+    require_of(named.cell, done.events)
+    return Ran(collected=done, digest=where.digest, docker=where.docker)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +130,3 @@ def _opened(workspace: Workspace, named: Meant, host: build.Host, place: Place) 
         spec = Spec(image=found.id, gpus=given(wanted))
         docker = engine.server_version or ""
         yield _Where(start=containers.container, spec=spec, digest=found.id, docker=docker)
-
-
-def _from_file(workspace: Workspace, cell: Cell, path: Path, place: Place) -> Ran:
-    known = image_digest(workspace, cell, place.digest)
-    events = events_of(read_text(path, LINES_MOST))
-    done = Collected(events=tuple(events), ended=Ended(0), stderr="")
-    return Ran(collected=done, digest=known, docker=BARE if place.bare else "rootfs")
