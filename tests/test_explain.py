@@ -178,7 +178,8 @@ def test_a_question_in_words() -> None:
 @pytest.fixture
 def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tell:
     monkeypatch.setattr("tfenv.compat.table.known", lambda: KNOWN)
-    monkeypatch.setattr("tfenv.commands.explain._workspace", lambda _console: SimpleNamespace(matrix=MATRIX))
+    bare = SimpleNamespace(matrix=MATRIX, folder=lambda cell: Path(cell.name), find_lock=lambda _cell: None)
+    monkeypatch.setattr("tfenv.commands.explain._workspace", lambda _console: bare)
 
     def run(*arguments: str) -> Told:
         code = cli.run(["explain", *arguments])

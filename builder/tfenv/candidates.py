@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tfenv import gpus
 from tfenv.compat.model import Query
 from tfenv.compat.subject import Known
 from tfenv.compat.table import judge
@@ -12,6 +13,7 @@ from tfenv.versions import agrees, is_final, minor, order
 
 if TYPE_CHECKING:
     from tfenv.model import Cell, Matrix
+    from tfenv.proven import VerifiedOn
 
 _SHOWN = 4
 
@@ -22,11 +24,13 @@ class Choice:
 
     Args:
         tag: its shortest name; limits: codes of findings such as ``jit-at-first-use``.
+        verified: where it passed on such a GPU; empty if nobody has tried.
     """
 
     cell: str
     tag: str
     limits: tuple[str, ...] = ()
+    verified: str = ""
 
 
 def meant(query: Query, matrix: Matrix) -> Cell | None:
@@ -37,20 +41,33 @@ def meant(query: Query, matrix: Matrix) -> Cell | None:
     return max(fitting, key=_rank) if fitting else None
 
 
-def running(query: Query, matrix: Matrix, known: Known) -> tuple[Choice, ...]:
-    """The best cell of each release that runs, newest first."""
+def running(
+    query: Query, matrix: Matrix, known: Known, verified_on: VerifiedOn | None = None
+) -> tuple[Choice, ...]:
+    """The best cell of each release that runs, newest first; of those with the same limits a verified one.
+
+    Args:
+        verified_on: tells where a cell was verified; None where nobody can tell.
+    """
     from tfenv.tags import all_aliases
 
     names = all_aliases(matrix)
     found: dict[str, Choice] = {}
+    capabilities = frozenset(gpu.capability for name in query.gpus if (gpu := gpus.find(name)))
     for cell in sorted(matrix.cells, key=_rank, reverse=True):
         release = cell.row.tensorflow
-        if release in found or not _fits(replace(query, tensorflow=release), cell):
+        if not _fits(replace(query, tensorflow=release), cell):
+            continue
+        first = found.get(release)
+        where = verified_on(cell, capabilities) if verified_on and not (first and first.verified) else ""
+        if first and not where:
             continue
         verdict = judge(_question(cell, query), known)
         if verdict.outcome in ("runs", "limit"):
             limits = dict.fromkeys(one.code for one in verdict.findings if one.severity == "limit")
-            found[release] = Choice(cell=cell.name, tag=min(names[cell.name], key=len), limits=tuple(limits))
+            tag, told = min(names[cell.name], key=len), tuple(limits)
+            if first is None or first.limits == told:
+                found[release] = Choice(cell=cell.name, tag=tag, limits=told, verified=where)
     return tuple(found.values())
 
 

@@ -15,6 +15,7 @@ from tfenv.compat.table import judge
 
 if TYPE_CHECKING:
     from tfenv.model import Cell, Matrix
+    from tfenv.proven import VerifiedOn
 
 _SHOWN = 4
 NOTHING = "nothing that is known"
@@ -46,11 +47,18 @@ class Answer:
         return {**own, **self.verdict.as_dict()}
 
 
-def answer(query: Query, known: Known, matrix: Matrix | None = None, also: Iterable[Finding] = ()) -> Answer:
+def answer(
+    query: Query,
+    known: Known,
+    matrix: Matrix | None = None,
+    also: Iterable[Finding] = (),
+    verified_on: VerifiedOn | None = None,
+) -> Answer:
     """Judge a question: as a cell of the matrix where one is meant, else as the free combination it is.
 
     Args:
         also: findings of the file that the question was read from.
+        verified_on: tells where a cell was verified; None where nobody can tell.
     """
     cell = candidates.meant(query, matrix) if matrix else None
     if cell:
@@ -75,7 +83,7 @@ def answer(query: Query, known: Known, matrix: Matrix | None = None, also: Itera
     asked = replace(query, base="") if matrix and _is_own_base(query.base, matrix) else query
     told = Answer(asked=in_words(query), verdict=judge(asked, known, own))
     if matrix and _asks_which(query):
-        return _with_choices(told, query, matrix, known, own)
+        return _with_choices(told, query, matrix, known, own, verified_on)
     return _with_nearest(told, query, matrix, known) if query.tensorflow or query.python else told
 
 
@@ -113,12 +121,17 @@ def _again(query: Query, name: str) -> str:
 
 
 def _with_choices(
-    told: Answer, query: Query, matrix: Matrix, known: Known, own: tuple[Finding, ...]
+    told: Answer,
+    query: Query,
+    matrix: Matrix,
+    known: Known,
+    own: tuple[Finding, ...],
+    verified_on: VerifiedOn | None,
 ) -> Answer:
     """The answer with the cells that run; refused where there is none, unless it cannot be told."""
     if told.verdict.outcome in ("refused", "unknown"):
         return told
-    choices = candidates.running(query, matrix, known)
+    choices = candidates.running(query, matrix, known, verified_on)
     if choices:
         limited = next((choice.tag for choice in choices if choice.limits), "")
         return replace(told, choices=choices, again=_again(query, limited) if limited else "")

@@ -83,6 +83,7 @@ def command(
     from tfenv.console import Console
     from tfenv.errors import UsageError
     from tfenv.explaining import answer
+    from tfenv.proven import verified_on
 
     console = Console()
     files = [requirements_file, dockerfile, cells_file]
@@ -109,7 +110,7 @@ def command(
     pasted = _pasted.is_text(asked_name) and sort == "dockerfile"
     for query, found in _asked.questions(base, sort, content):
         _asked.require_versions(query)
-        told = answer(query, world, matrix, found)
+        told = answer(query, world, matrix, found, verified_on(workspace) if workspace else None)
         if sort == "dockerfile":
             told = _with_lines(told, content)
         if pasted and {one.code for one in told.verdict.findings} <= {"dockerfile-empty"}:
@@ -183,11 +184,15 @@ def _text(told: Answer, environment: str = "") -> str:
         which = "nearest cells, with another driver" if told.other_driver else "nearest cells"
         lines.append(f"  {which}: {', '.join(told.nearest)}")
     if told.choices:
-        lines.append("  the best cell of each release that runs there, newest first, with its limits:")
+        where = ", and where it was verified" if any(choice.verified for choice in told.choices) else ""
+        lines.append(
+            f"  the best cell of each release that runs there, newest first, with its limits{where}:"
+        )
         wide = max(len(choice.tag) for choice in told.choices)
         for choice in told.choices:
             limits = f"  ({', '.join(choice.limits)})" if choice.limits else ""
-            lines.append(f"    {choice.tag:<{wide}}  {choice.cell}{limits}")
+            verified = f"  verified on {choice.verified}" if choice.verified else ""
+            lines.append(f"    {choice.tag:<{wide}}  {choice.cell}{limits}{verified}")
         if told.again:
             lines.append(f"  what these limits mean: {told.again}")
     return "\n".join(lines)

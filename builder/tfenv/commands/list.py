@@ -110,11 +110,15 @@ def _state(lock: Lock | None) -> str:
 
 def _told(workspace: Workspace, cell: Cell) -> str:
     from tfenv.lock import differences
+    from tfenv.proven import proven
 
     if isinstance(cell, Environment):
         from tfenv.team.flow import state_of
 
-        return state_of(workspace, cell)
+        told = state_of(workspace, cell)
+        if not told.startswith(LOCKED):
+            return told
+        return told.replace(LOCKED, proven(workspace, cell, workspace.find_lock(cell)).in_words or LOCKED, 1)
     lock = workspace.find_lock(cell)
     state = _state(lock)
     if state == OPEN:
@@ -123,13 +127,16 @@ def _told(workspace: Workspace, cell: Cell) -> str:
     if late:
         what = "all" if len(late) > 1 else next(iter(late))
         return f"lock out of date (type: tfenv lock {cell.name} --upgrade {what})"
-    return state
+    return proven(workspace, cell, lock).in_words or state
 
 
 def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
     from tfenv import digest
+    from tfenv.proven import proven
 
     recorded = digest.read(workspace.folder(cell))
+    lock = workspace.find_lock(cell)
+    found = proven(workspace, cell, lock)
     return {
         "cell": cell.name,
         "tensorflow": cell.row.tensorflow,
@@ -140,7 +147,9 @@ def _data(workspace: Workspace, cell: Cell) -> dict[str, Any]:
         "row": cell.start.name if isinstance(cell, Environment) else None,
         "aliases": list(workspace.aliases.get(cell.name, ())[1:]),
         "tags": list(workspace.tags(cell)),
-        "locked": _state(workspace.find_lock(cell)) == LOCKED,
+        "locked": _state(lock) == LOCKED,
+        "verified": list(found.on),
+        "failed": list(found.failed_on),
         "manifest": recorded.manifest if recorded else None,
     }
 
