@@ -231,7 +231,9 @@ def test_the_rows_of_a_bench_are_read():
 def test_the_files_of_stress_tell_verdict_and_figures(tmp_path):
     files = stress_files(GOOD, RECORD)
     assert set(files) == {"stress.json", "stress.md", "stress.svg"}
-    assert "Stress of 1 minutes: verified" in files["stress.md"] and "![" in files["stress.md"]
+    assert "Stress of 1 minute: verified" in files["stress.md"] and "![" in files["stress.md"]
+    assert "1 minute of matrix products" in files["stress.svg"]
+    assert "- run: without Docker (rootfs)" in files["stress.md"] and "docker:" not in files["stress.md"]
     assert (
         "| gpu0 | 60" in files["stress.md"] and "float32, matrices of 8192: GPU 0 400" in files["stress.md"]
     )
@@ -239,6 +241,13 @@ def test_the_files_of_stress_tell_verdict_and_figures(tmp_path):
     assert (data["verdict"], data["digest"], data["host"]["docker"]) == ("pass", RECORD.digest, "rootfs")
     folder = write(tmp_path, GOOD, RECORD, files)
     assert folder.name.startswith("stress-abababababab-") and (folder / "stress.svg").is_file()
+
+
+def test_figures_are_whole_in_the_page_and_as_measured_in_the_file():
+    samples = [replace(one, watts=692.5805, celsius=None) for one in GOOD.samples]
+    files = stress_files(replace(GOOD, minutes=0.5, samples=tuple(samples)), replace(RECORD, docker="26.1.5"))
+    assert "| gpu0 | - | 693 | 693 |" in files["stress.md"] and "692.5805" in files["stress.json"]
+    assert "Stress of 0.5 minutes" in files["stress.md"] and "- docker: 26.1.5" in files["stress.md"]
 
 
 def test_a_failure_is_told_with_its_remedy():

@@ -47,7 +47,7 @@ def command(
     from tfenv.console import Console
     from tfenv.load import Record, judge, stress_files, stress_of, write
     from tfenv.load.session import run_in
-    from tfenv.load.tables import words
+    from tfenv.load.tables import whole, words
     from tfenv.meant import meant
     from tfenv.report import EXIT_CODES, require_room, summary
     from tfenv.store import default_store
@@ -62,7 +62,8 @@ def command(
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "sample" and int(event["t"]) % 10 == 0:
-            shown = f"{event['celsius']} °C  {event['watts']} W  {event['sm_mhz']} MHz"
+            figures = (("celsius", "°C"), ("watts", "W"), ("sm_mhz", "MHz"))
+            shown = "  ".join(f"{whole(event[name])} {unit}" for name, unit in figures)
             host.console.note(f"  {event['t']:5.0f} s  GPU {event['gpu']}  {shown}")
 
     ran = run_in(

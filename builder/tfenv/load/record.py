@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from tfenv.errors import IntegrityError
 from tfenv.files import write_all
-from tfenv.report import Host
+from tfenv.report import Host, ran_by
 
 from .advice import Advice
 from .charts import speedup_chart, stress_chart
 from .collect import made, require_measured
 from .judging import judge
 from .model import Bench, Row, Stress
-from .tables import bench_page, stress_page
+from .tables import bench_page, minutes, stress_page
 
 Kind = Literal["stress", "bench"]
 FORMAT = 1
@@ -74,7 +74,7 @@ def stress_files(run: Stress, record: Record) -> dict[str, str]:
         "checks": [asdict(check) for check in judged.checks],
         "run": asdict(thin),
     }
-    title = f"{record.cell}: {run.minutes:g} minutes of matrix products"
+    title = f"{record.cell}: {minutes(run.minutes)} of matrix products"
     return {
         "stress.svg": stress_chart(run, title),
         "stress.md": stress_page(run, judged, _named(about)),
@@ -183,7 +183,7 @@ def _named(about: Mapping[str, Any]) -> dict[str, str]:
         "driver": host["driver"],
         "kernel": f"{host['kernel']} {host['machine']}".strip(),
         "cpu": host["cpu"],
-        "docker": host["docker"],
+        **dict([ran_by(host["docker"])]),
     }
 
 

@@ -39,9 +39,19 @@ def words(judged: Judgement) -> str:
     return f"{said}: {judged.reason}" if judged.reason else said
 
 
+def minutes(number: float) -> str:
+    """``1 minute``, ``0.5 minutes``."""
+    return f"{number:g} minute{'' if number == 1 else 's'}"
+
+
+def whole(value: object) -> str:
+    """A figure without what stands behind its point; a dash where there is none."""
+    return f"{value:.0f}" if isinstance(value, (int, float)) else "-"
+
+
 def stress_page(run: Stress, judged: Judgement, named: Mapping[str, str]) -> str:
     """The page of a stress, with its chart."""
-    lines = _top(f"Stress of {run.minutes:g} minutes: {_cell(words(judged))}", named, run.started)
+    lines = _top(f"Stress of {minutes(run.minutes)}: {_cell(words(judged))}", named, run.started)
     lines += ["![temperature, power, clock and speed over time](stress.svg)", ""]
     rows = []
     for check in judged.checks:
@@ -52,7 +62,7 @@ def stress_page(run: Stress, judged: Judgement, named: Mapping[str, str]) -> str
     shown = ("celsius_max", "watts_median", "watts_max", "sm_mhz_median", "sm_mhz_min")
     if cooling:
         head = ("under load", "°C, highest", "W, median", "W, highest", "MHz, median", "MHz, lowest")
-        under = [(name, *(f"{facts.get(key, '')}" for key in shown)) for name, facts in cooling.items()]
+        under = [(name, *(whole(facts.get(key)) for key in shown)) for name, facts in cooling.items()]
         lines += ["", *table(head, under, 5)]
     steady = next((dict(check.facts) for check in judged.checks if check.name == "steady"), {})
     for precision, speeds in (steady.get("tflops") or {}).items():

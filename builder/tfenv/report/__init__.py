@@ -6,6 +6,7 @@ never says *passed* of it.
 """
 
 from .ctrf import from_ctrf, to_ctrf
+from .human import ran_by
 from .junit import to_junit, xml_text
 from .markdown import to_markdown
 from .model import (
@@ -42,6 +43,7 @@ __all__ = [
     "find",
     "from_ctrf",
     "key",
+    "ran_by",
     "read",
     "require_room",
     "summary",
