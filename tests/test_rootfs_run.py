@@ -264,7 +264,7 @@ def test_a_host_whose_setpriv_is_old_or_missing_does_without(
         (["--bind", "kit:relative"], 2, "FROM:/TO"),
         (["--gpus", "first"], 2, "auto, all, none"),
         (["--gpus", "0,0"], 2, "without repeats"),
-        (["--config", "/none"], 2, "does not tell which image"),
+        (["--config", "/none"], 2, "/none is missing: it says which image"),
     ],
 )
 def test_a_wrong_line_says_so(living: Path, argv: list[str], code: int, said: str) -> None:

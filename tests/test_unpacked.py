@@ -60,3 +60,25 @@ def test_a_folder_that_is_no_image_says_what_to_type(unpacked: Path, tmp_path: P
         with pytest.raises(UsageError, match="does not tell which image") as error:
             read_unpacked(unpacked)
         assert "tfenv.rootfs_unpack" in error.value.remedy
+        assert "Error" not in error.value.message, "in words"
+    (tmp_path / "root.json").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="does not tell which image"):
+        read_unpacked(unpacked)
+
+
+def test_a_file_that_is_missing_is_called_missing(unpacked: Path, tmp_path: Path) -> None:
+    (tmp_path / "root.json").rename(tmp_path / "other.json")
+    assert read_unpacked(unpacked, tmp_path / "other.json").digest == DIGEST
+    with pytest.raises(UsageError, match=r"root\.json is missing") as error:
+        read_unpacked(unpacked)
+    assert error.value.remedy.startswith("copy it along with the folder; or unpack")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("", "it is empty"), ("{", "its last line is no JSON"), ("{}", "it has no 'config'")],
+)
+def test_what_is_wrong_with_the_file_is_said(unpacked: Path, tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "root.json").write_text(text)
+    with pytest.raises(UsageError, match=why):
+        read_unpacked(unpacked)

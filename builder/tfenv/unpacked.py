@@ -66,10 +66,15 @@ def read_unpacked(folder: Path, config: Path | None = None) -> Unpacked:
         env = dict(entry.split("=", 1) for entry in told.get("Env") or ())
         digest = str(data["manifest"])
         if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
-            raise ValueError(f"no digest: {digest!r}")
+            raise ValueError(digest)
         user, workdir = str(told.get("User") or ""), str(told.get("WorkingDir") or "/")
+    except FileNotFoundError:
+        raise UsageError(
+            f"{where} is missing: it says which image the folder holds",
+            remedy=f"copy it along with the folder; or {remedy}",
+        ) from None
     except (LookupError, OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(f"{where} does not tell which image this is: {error!r}", remedy=remedy) from None
+        raise UsageError(f"{where} does not tell which image this is: {_why(error)}", remedy=remedy) from None
     return Unpacked(
         folder=folder.resolve(),
         digest=digest,
@@ -77,6 +82,18 @@ def read_unpacked(folder: Path, config: Path | None = None) -> Unpacked:
         user=user,
         workdir=workdir,
     )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"it cannot be read: {error.strerror}"
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    if isinstance(error, IndexError):
+        return "it is empty"
+    if isinstance(error, json.JSONDecodeError):
+        return "its last line is no JSON"
+    return "it is not as rootfs_unpack writes it"
 
 
 def _lines(path: Path) -> list[str]:
