@@ -53,6 +53,7 @@ _TAKEN_OFF = re.compile(
     r"|server|workstation|founders|max q|with|design|pcie|pci|sxm\d?|hbm\d?e?|nvl|mig.*|\d+ ?gb|\d+ ?g"
     r"|\d+[qcab]|superchip|dgx(?! spark)|hgx)\b"
 )
+_LISTED = re.compile(r"\s*GPU \d{1,3}: (?P<name>\S.*?)(?: \(UUID: [^()]*\))?\s*", re.IGNORECASE)
 #: What people leave out when they say only a number.
 _SERIES = ("rtx", "gtx", "gt", "quadro", "quadro rtx", "rtx pro")
 _CAPABILITY = re.compile(
@@ -133,8 +134,14 @@ def _as_capability(name: str) -> str:
     return match["dotted"] or f"{packed[:-1]}.{packed[-1]}"
 
 
+def as_named(name: str) -> str:
+    """A GPU's name without what ``nvidia-smi -L`` puts around it: its number and its UUID."""
+    found = _LISTED.fullmatch(name)
+    return found["name"] if found else name
+
+
 def _bare(name: str) -> str:
-    text = re.sub(r"\((r|tm|c)\)|[®™]", " ", name.lower())
+    text = re.sub(r"\((r|tm|c)\)|[®™]", " ", as_named(name).lower())
     text = re.sub(r"[^a-z0-9.]+", " ", text)
     text = re.sub(r"\b(rtx|gtx|gt|titan|quadro)(?=[a-z]?\d)", r"\1 ", text)
     text = re.sub(r"(?<=\d)(ti|super)\b", r" \1", text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfenv.errors import UsageError
+from tfenv.gpus import as_named
 
 if TYPE_CHECKING:
     from tfenv.compat.model import Finding, Query
@@ -78,7 +79,7 @@ def query_of(name: str | None, asked: Mapping[str, Any], from_file: bool, matrix
             remedy="type e.g.: tfenv explain 2.14 --python 3.11, tfenv explain --gpu 'RTX 5090', "
             "or with the output of what failed: tfenv explain train.log",
         )
-    given["gpus"] = tuple(given.get("gpus", ()))
+    given["gpus"] = tuple(dict.fromkeys(map(as_named, given.get("gpus", ()))))
     return Query(**given, allow_prerelease=allow)
 
 

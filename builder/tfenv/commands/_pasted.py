@@ -53,6 +53,21 @@ def read(name: str, console: Console) -> str:
     return take(sys.stdin.buffer)
 
 
+def gpus_in(text: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The options that say the same as nvidia-smi's output; None if a text is not that, or tells a cause.
+
+    Args:
+        asked: the options, which say more than the text.
+    """
+    from tfenv.knowledge import explain as diagnose
+    from tfenv.smi_output import seen
+
+    found = seen(text)
+    if found is None or diagnose(text, _given(asked)).causes:
+        return None
+    return {"gpus": asked.get("gpus") or found.gpus, "driver": asked.get("driver") or found.driver}
+
+
 def explain(
     text: str, asked: Mapping[str, Any], matrix: Callable[[], Matrix | None], *, as_json: bool
 ) -> int:
@@ -64,10 +79,7 @@ def explain(
     from tfenv.knowledge import explain as diagnose
     from tfenv.knowledge.telling import as_data, as_text
 
-    given = {value: str(asked[option]) for option, value in _GIVEN.items() if asked.get(option)}
-    if asked.get("gpus"):
-        given["gpu"] = asked["gpus"][0]
-    found = diagnose(text, given)
+    found = diagnose(text, _given(asked))
     verdict = _by_facts(found)
     cells = _cells(found, matrix)
     data = {**as_data(found), "cells": list(cells), "facts": verdict.as_dict() if verdict else None}
@@ -83,6 +95,12 @@ def explain(
         told = told[1:] + told[:1]
     emit(data, as_json=as_json, text="\n".join(told))
     return EXIT_UNVERIFIED if data["outcome"] == "unknown" else EXIT_OK
+
+
+def _given(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The values of the rules that the options give."""
+    given = {value: str(asked[option]) for option, value in _GIVEN.items() if asked.get(option)}
+    return {**given, "gpu": asked["gpus"][0]} if asked.get("gpus") else given
 
 
 def _by_facts(found: Diagnosis) -> Verdict | None:

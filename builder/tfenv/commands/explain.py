@@ -99,7 +99,10 @@ def command(
         text = _pasted.read(name or "", console)
         sort, content = sort_of(text), text
         if sort == "output":
-            return _pasted.explain(text, asked, lambda: _matrix(console), as_json=as_json)
+            shown = _pasted.gpus_in(text, asked)
+            if shown is None:
+                return _pasted.explain(text, asked, lambda: _matrix(console), as_json=as_json)
+            sort, content, asked = "", "", {**asked, **shown}
         name = None
     workspace = _workspace(console)
     matrix = workspace.matrix if workspace else None
