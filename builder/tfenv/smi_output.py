@@ -1,4 +1,4 @@
-"""GPUs and driver in what nvidia-smi prints: the list (``-L``), the table, ``-q``, lines of ``--query-gpu``."""
+"""GPUs and driver in what nvidia-smi prints: its list (``-L``), its table, ``-q``, ``--query-gpu``."""
 
 from __future__ import annotations
 
