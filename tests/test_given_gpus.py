@@ -9,7 +9,7 @@ import pytest
 from tfenv.container.gpus import device_request
 from tfenv.engine import Completed, Engine
 from tfenv.errors import NotReadyError
-from tfenv.given_gpus import dockers, given, names, parse, smi_option, steering, there
+from tfenv.given_gpus import count, dockers, given, names, parse, smi_option, steering, there
 from tfenv.verify import host_facts
 
 
@@ -126,3 +126,21 @@ def test_gpus_that_are_not_here_are_named(gpus: str, said: str, code: int) -> No
     with pytest.raises(NotReadyError, match="does not have the GPUs") as caught:
         there(gpus, smi(said, code))
     assert "nvidia-smi -L" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "number"),
+    [
+        ("none", 0),
+        ("1", 1),
+        ("16", 16),
+        ("device=0", 1),
+        ("device=0,3", 2),
+        ("device=GPU-1,GPU-2", 2),
+        ("all", None),
+        ("auto", None),
+        ("device=MIG-1,MIG-2", None),
+    ],
+)
+def test_how_many_are_given_where_that_is_said(gpus: str, number: int | None) -> None:
+    assert count(gpus) == number

@@ -299,6 +299,14 @@ def test_lines_of_something_else_are_named_and_refused(
     assert not list((tmp_path / "r").iterdir()), "no report is made of it"
 
 
+@pytest.mark.parametrize("command", ["stress", "bench"])
+def test_a_digest_that_nothing_takes_is_refused(here: Place, tell: Tell, command: str) -> None:
+    code, _, err = tell(command, CELL, "--digest", "sha256:" + "ef" * 32)
+    assert code == 2 and "--digest is for --lines and --python" in err
+    code, _, err = tell(command, CELL, "--digest", "latest")
+    assert code == 2 and "latest is not a digest" in err
+
+
 def test_two_runs_in_a_file_are_refused(here: Place, tell: Tell, tmp_path: Path) -> None:
     tell("build", "--record", CELL)
     path = bench_lines(tmp_path, 1000.0)

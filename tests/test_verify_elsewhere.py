@@ -146,7 +146,8 @@ def test_a_kit_is_what_a_host_without_tfenv_needs(
     assert (folder / "verify.pyz").read_bytes() == verify.pack()
     assert json.loads((folder / "declared.json").read_text()) == {"cell": small.CELL}
     *typed, last = found["commands"]
-    assert last == f"tfenv verify {small.CELL} --lines lines"
+    assert last == f"tfenv verify {small.CELL} --suite {suite} --lines lines"
+    assert found["bring"] == ["lines", "lines.1"][: count - 1] and found["remarks"] == []
     for index, line in enumerate(reversed(typed)):
         assert line.startswith("python3 -m tfenv.rootfs_run --rootfs rootfs --bind kit:/tfenv -- python -B ")
         assert f"--suite {suite}" in line
@@ -154,6 +155,27 @@ def test_a_kit_is_what_a_host_without_tfenv_needs(
             assert f"--cluster 127.0.0.1:29400,127.0.0.1:29408 --worker {index} > lines" in line
             assert line.endswith("&") == (index > 0)
     assert told(capsys, small.CELL, "--all", "--kit", str(folder))[0] == 2
+
+
+def test_a_kit_says_what_to_bring_and_what_to_put_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.place(tmp_path, monkeypatch)
+    monkeypatch.setattr("tfenv.pipeline.declared", lambda cell, lock, image: {"cell": cell.name})
+    line = ["verify", small.CELL, "--kit", str(tmp_path / "kit"), "--suite"]
+    assert cli.run([*line, "workers"]) == 0
+    *_, brought, remark, last = capsys.readouterr().out.splitlines()
+    assert brought == "# bring lines and lines.1, and type here:"
+    assert remark == '# DIGEST is what rootfs.json there says as "manifest"', "no digest is recorded"
+    assert last == f"tfenv verify {small.CELL} --suite workers --digest DIGEST --lines lines"
+    assert cli.run(["build", "--record", small.CELL]) == 0
+    capsys.readouterr()
+    assert cli.run([*line, "smoke"]) == 0
+    *_, brought, last = capsys.readouterr().out.splitlines()
+    assert (brought, last) == (
+        "# bring lines, and type here:",
+        f"tfenv verify {small.CELL} --suite smoke --lines lines",
+    )
 
 
 def test_a_kit_gives_the_gpus_that_were_asked_for(
@@ -194,6 +216,12 @@ def test_lines_are_of_the_suite_that_was_named(
     path.write_text(lines(code=verify.pack(), cell=small.CELL))
     code, _, err = told(capsys, "--lines", str(path))
     assert code == 0 and "what is judged is the suite smoke" in err
+    assert cli.run(["verify", small.CELL, "--lines", str(path)]) == 0
+    assert f"{small.CELL}: verified (by the suite smoke)\n" in capsys.readouterr().out
+    path.write_text(lines(code=verify.pack(), cell=small.CELL, suite="full"))
+    assert cli.run(["verify", small.CELL, "--lines", str(path)]) == 0
+    assert f"{small.CELL}: verified\n" in capsys.readouterr().out
+    path.write_text(lines(code=verify.pack(), cell=small.CELL))
     assert told(capsys, "--lines", str(path), "--suite", "smoke")[0] == 0
     code, found, _ = told(capsys, "--lines", str(path), "--suite", "full")
     assert code == 2 and "is of the suite smoke, not full" in found["error"]["message"]
@@ -208,6 +236,35 @@ def test_one_way_to_a_verdict_is_named(
     for one, other in ((0, 1), (0, 2), (1, 2)):
         code, found, _ = told(capsys, *ways[one], *ways[other])
         assert code == 2 and "three ways" in found["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--digest", "latest"], "latest is not a digest"),
+        (["--digest", DIGEST], "--digest is for --lines"),
+        (["--digest", DIGEST, "--kit", "kit"], "--digest is for --lines"),
+        (["--digest", DIGEST, "--rootfs", "/"], "--digest is for --lines"),
+        (["--gpus", "none", "--expect-gpus", "1"], "--gpus none gives 0, and --expect-gpus wants 1"),
+        (["--gpus", "2", "--expect-gpus", "1"], "--gpus 2 gives 2, and --expect-gpus wants 1"),
+        (["--gpus", "0,1", "--expect-gpus", "3", "--kit", "kit"], "gives 2, and --expect-gpus wants 3"),
+    ],
+)
+def test_what_would_be_passed_over_or_cannot_be_is_refused_before_the_run(
+    here: small.Place,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setattr("tfenv.pipeline.check", lambda *_, **__: pytest.fail("the suite was run"))
+    code, found, _ = told(capsys, *options)
+    assert code == 2 and said in found["error"]["message"]
+
+
+def test_without_gpus_is_what_to_type(here: small.Place, capsys: pytest.CaptureFixture[str]) -> None:
+    _, found, _ = told(capsys, "--gpus", "none", "--expect-gpus", "1")
+    assert found["error"]["remedy"] == "type it without --gpus none, or with --expect-gpus 0"
 
 
 def test_a_folder_for_no_reports_is_found_before_the_checks(

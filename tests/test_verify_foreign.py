@@ -13,7 +13,7 @@ import pytest
 from tfenv import cli, report, verify, verify_elsewhere, verify_foreign, verify_former
 from tfenv.container import Ended, Output, Spec
 from tfenv.engine import Completed, Engine
-from tfenv.errors import UsageError
+from tfenv.errors import NotReadyError, UsageError
 from tfenv.verify_foreign import digest_of
 
 DIGEST, OTHER = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
@@ -128,8 +128,30 @@ def test_workers_of_any_image(engine: Images, capsys: pytest.CaptureFixture[str]
 def test_a_kit_of_any_image(engine: Images, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, found, _ = told(capsys, "--image", "some/image:1", "--kit", str(tmp_path / "kit"))
     assert code == 0 and engine.specs == []
-    assert found["commands"][-1].startswith("tfenv verify --digest sha256:... --image some/image:1 --lines")
+    known = f"tfenv verify --image some/image:1 --suite smoke --digest {DIGEST} --lines lines"
+    assert found["commands"][-1] == known and found["remarks"] == []
     assert json.loads((tmp_path / "kit/declared.json").read_text()) == {"format": 1}
+
+
+def test_a_kit_of_an_image_that_is_not_here_leaves_a_place_for_its_digest(
+    engine: Images,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found() -> Any:
+        code, data, _ = told(capsys, "--image", "no/such:1", "--kit", str(tmp_path / "kit"))
+        assert code == 0 and "rootfs.json" in data["remarks"][0]
+        return data["commands"][-1]
+
+    unknown = "tfenv verify --image no/such:1 --suite smoke --digest DIGEST --lines lines"
+    assert found() == unknown
+
+    def gone(env: Any) -> Any:
+        raise NotReadyError("no engine", remedy="start it")
+
+    monkeypatch.setattr("tfenv.container.connect", gone)
+    assert found() == unknown
 
 
 def test_an_image_that_is_not_here(engine: Images, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,14 @@ def dockers(text: str) -> str | None:
     return text if said and known and not {"count", "device"} <= said.keys() else None
 
 
+def count(gpus: str) -> int | None:
+    """How many GPUs ``--gpus`` gives, as of ``parse``; None where that depends on the host."""
+    if gpus in ("auto", "all") or "MIG-" in gpus:  # of MIG devices CUDA takes one
+        return None
+    listed = names(gpus)
+    return len(listed.split(",")) if listed else 0
+
+
 def given(wanted: str | None) -> bool | str:
     """What a container is given, as of ``container.Spec``, of what ``runline.choose_gpus`` says."""
     return True if wanted == "all" else wanted or False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tfenv import build, report, verify
 from tfenv.engine import probe, run_command
-from tfenv.errors import UsageError
+from tfenv.errors import TfenvError, UsageError
 from tfenv.given_gpus import given
 from tfenv.report import Check, Report
 from tfenv.runline import choose_gpus, gpu_here
@@ -91,6 +92,17 @@ def digest_of(name: str, told: dict[str, Any] | None) -> str:
     listed = [str(one).partition("@")[2] for one in told.get("RepoDigests") or ()]
     ours = str(told["Id"])
     return ours if ours in listed or not listed else listed[0]
+
+
+def digest_here(name: str, env: Mapping[str, str]) -> str:
+    """The digest of an image of the engine; empty where it is not there, or no engine answers."""
+    from tfenv.container import connect
+
+    try:
+        with connect(env) as containers:
+            return digest_of(name, containers.image(name))
+    except TfenvError:
+        return ""
 
 
 def _former(name: str, host: build.Host, asked: Asked, reports: Path) -> tuple[Report, Path] | None:

@@ -12,7 +12,7 @@ import click
 
 from tfenv.console import Console
 from tfenv.errors import NotReadyError, TfenvError, UsageError
-from tfenv.given_gpus import WORDS, parse
+from tfenv.given_gpus import WORDS, count, parse
 from tfenv.progress import clean
 
 if TYPE_CHECKING:
@@ -73,6 +73,38 @@ def not_with_lines(lines: object, gpus: str, expect_gpus: int | None = None) -> 
         raise UsageError(
             "the lines are printed already",
             remedy="give --gpus and --expect-gpus to what prints them, where it runs",
+        )
+
+
+def require_digest(digest: str, taken: bool, by: str) -> None:
+    """What ``--digest`` says is a digest, and is not passed over.
+
+    Args:
+        taken: whether anything takes it. by: the options that do.
+
+    Raises:
+        UsageError: it is not.
+    """
+    from tfenv.verify_elsewhere import whole_digest
+
+    if digest and whole_digest(digest) and not taken:
+        raise UsageError(
+            f"--digest is for {by}: an image that is run here tells its own",
+            remedy=f"leave it out, or give {by}",
+        )
+
+
+def require_expected(gpus: str, expect_gpus: int | None) -> None:
+    """GPUs that are given, and GPUs that are expected, can be as many.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    given = count(gpus)
+    if expect_gpus is not None and given not in (None, expect_gpus):
+        raise UsageError(
+            f"--gpus {gpus} gives {given}, and --expect-gpus wants {expect_gpus}",
+            remedy=f"type it without --gpus {gpus}, or with --expect-gpus {given}",
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tfenv.commands._common import gpus_option, not_with_lines
+from tfenv.commands._common import gpus_option, not_with_lines, require_digest
 from tfenv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def place_of(
     """The options as one.
 
     Raises:
-        UsageError: ``--bare`` without ``--lines``, or GPUs for lines that are printed already.
+        UsageError: ``--bare`` without ``--lines``, GPUs for lines that are printed already, or a digest
+            that nothing takes.
     """
     from tfenv.load.session import Place
 
     not_with_lines(lines, gpus)
+    require_digest(digest, bool(lines or python), "--lines and --python")
     if bare and lines is None:
         raise UsageError("--bare says how --lines were printed", remedy="name the file with --lines")
     return Place(

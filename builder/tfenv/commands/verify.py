@@ -9,7 +9,16 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from tfenv.commands._common import cells_arguments, each, emit, gpus_option, json_option, not_with_lines
+from tfenv.commands._common import (
+    cells_arguments,
+    each,
+    emit,
+    gpus_option,
+    json_option,
+    not_with_lines,
+    require_digest,
+    require_expected,
+)
 from tfenv.errors import UsageError
 from tfenv.model import Cell
 
@@ -75,6 +84,7 @@ def command(
     Exits 0 when verified, 1 when a check failed, 3 when something could not be verified: without a GPU an
     image is never verified.
     """
+    from tfenv import digest as digests
     from tfenv import pipeline, verify_elsewhere, verify_foreign, verify_former
     from tfenv.build import Host
     from tfenv.console import Console
@@ -87,6 +97,8 @@ def command(
     host = Host(default_store(os.environ), Console(), os.environ)
     _require_one_way(cells, every, foreign, kit=kit, rootfs=rootfs, lines=lines)
     not_with_lines(lines, gpus, expect_gpus)
+    require_digest(digest, bool(lines), "--lines")
+    require_expected(gpus, expect_gpus)
     kept = reports or host.store.root / "reports"
     if not kit:
         require_room(kept)
@@ -100,16 +112,18 @@ def command(
         if made.suite != wanted:
             host.console.note(f"{name}: what is judged is the suite {made.suite}")
         data = {"cell": name, "verdict": made.verdict, "digest": made.digest, "reports": str(folder)}
-        lines = (f"{name}: {made.words}", failures(made), f"  {made.digest}", f"  reports: {folder}")
+        by = "" if made.suite == "full" else f" (by the suite {made.suite})"
+        lines = (f"{name}: {made.words}{by}", failures(made), f"  {made.digest}", f"  reports: {folder}")
         text = "\n".join(line for line in lines if line)
-        emit({**data, "report": to_ctrf(made)}, as_json=as_json, text=text)
+        emit({**data, "suite": made.suite, "report": to_ctrf(made)}, as_json=as_json, text=text)
         return made.exit_code
 
-    def packed(name: str, declared: Mapping[str, object], option: str = "") -> int:
+    def packed(declared: Mapping[str, object], *named: str, digest: str | None) -> int:
         assert kit is not None
         write_kit(kit, declared)
-        commands = kit_commands(f"{option}{name}", wanted, gpus=gpus, expect_gpus=expect_gpus)
-        emit({"cell": name, "kit": str(kit), "commands": commands}, as_json=as_json, text="\n".join(commands))
+        typed = kit_commands(named, wanted, gpus=gpus, expect_gpus=expect_gpus, digest=digest)
+        data = {"cell": named[-1], "kit": str(kit), "commands": typed.commands, "bring": typed.bring}
+        emit({**data, "remarks": typed.remarks}, as_json=as_json, text=typed.text)
         return 0
 
     def any_image(name: str) -> int:
@@ -119,7 +133,8 @@ def command(
         return show(name, made, folder)
 
     if foreign and kit:
-        return packed(foreign[0], FOREIGN, "--digest sha256:... --image ")
+        found = verify_foreign.digest_here(foreign[0], host.env)
+        return packed(FOREIGN, "--image", foreign[0], digest=found)
     if foreign:
         return each(foreign, str, any_image, host.console, as_json=as_json)
     workspace = here_or_checkout(host.console.note)
@@ -147,7 +162,9 @@ def command(
         cell, committed = named.cell, bool(kit or rootfs or lines)
         named.tell(host.console.note, committed=committed)
         if kit:
-            return packed(cell.name, pipeline.declared(cell, workspace.lock(cell), ""))
+            recorded = digests.read(workspace.folder(cell))
+            declared = pipeline.declared(cell, workspace.lock(cell), "")
+            return packed(declared, cell.name, digest=None if recorded else "")
         return show(cell.name, *(elsewhere(cell) if committed else in_engine(named)))
 
     chosen = all_meant(cells, workspace, host.store.root, every=every)
