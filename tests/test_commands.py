@@ -20,6 +20,7 @@ import pytest
 import small
 from small import Place
 from tfenv import build, buildx, digest, pipeline, render
+from tfenv.engine import Completed
 from tfenv.errors import NotReadyError, UsageError
 from tfenv.fetch import MissingInputs
 from tfenv.lock import Resolvers, write_lock
@@ -752,7 +753,7 @@ def test_up_takes_the_recorded_image_that_the_engine_still_has(
     _debian_gone(here, monkeypatch, **gone)
     code, out, err = tell("up", CELL)
     assert (code, here.docker.builds) == (3, 1), "nothing is built"
-    assert "apt_1.0_amd64.deb" in err and "the engine still has the recorded image" in err
+    assert "apt_1.0_amd64.deb" not in err and "the engine has the image of the recorded digest" in err
     assert "NOT the locked digest" not in out + err
     assert (verified["lock"], verified["image"].id) == (here.lock, recorded)
     assert here.images.tags == dict.fromkeys(small.TAGS, recorded)
@@ -760,6 +761,38 @@ def test_up_takes_the_recorded_image_that_the_engine_still_has(
     assert (told["locked"], told["likeness"], told["manifest"]) == (True, "identical", recorded)
     verified["report"] = report("fail")
     assert data(tell("up", CELL, "--json"), 1)["tags"] == []
+
+
+def test_up_with_an_empty_store_takes_the_recorded_image_of_the_engine(
+    here: Place, tell: Tell, monkeypatch: pytest.MonkeyPatch, verified: dict[str, Any], tmp_path: Path
+) -> None:
+    tell("build", CELL, "--record")
+    monkeypatch.setenv("TFENV_CACHE", str(tmp_path / "empty"))
+    told = data(tell("up", CELL, "--json"), 3)
+    assert (told["manifest"], told["likeness"]) == (here.docker.manifest, "identical")
+    assert here.docker.builds == 1 and not (tmp_path / "empty" / "blobs").exists()
+    here.images.loaded.clear()
+    code, _, err = tell("up", CELL)
+    assert (code, "no server answers" in err) == (4, True), "without it everything would have to be fetched"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "there", "code"), [("2", 1, 4), ("2", 2, 3), ("auto", 0, 3), ("none", 0, 3)]
+)
+def test_up_asks_for_the_gpus_before_anything_is_built(
+    here: Place,
+    tell: Tell,
+    monkeypatch: pytest.MonkeyPatch,
+    verified: dict[str, Any],
+    gpus: str,
+    there: int,
+    code: int,
+) -> None:
+    listed = "".join(f"{number}\n" for number in range(there))
+    monkeypatch.setattr("tfenv.verify_elsewhere.smi", lambda argv: Completed(0, listed, ""))
+    ended, _, err = tell("up", CELL, "--gpus", gpus)
+    assert (ended, here.docker.builds) == (code, 0 if code == 4 else 1)
+    assert ("this host does not have the GPUs 0,1" in err) is (code == 4)
 
 
 def test_up_does_not_take_an_image_that_was_recorded_for_other_inputs(

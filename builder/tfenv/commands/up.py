@@ -30,7 +30,8 @@ NOT_LOCKED = "NOT the locked digest: today's Debian packages"
 def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     """Lock, render, build and verify one cell; tag it unless a check failed.
 
-    What is committed is used as it is. Where a mirror no longer has a locked Debian package, today's version
+    What is committed is used as it is. Where the engine has the image of the recorded digest, it is taken,
+    and nothing is fetched or built. Where a mirror no longer has a locked Debian package, today's version
     is taken instead, and the image is marked as not the locked one.
     """
     from tfenv import pipeline
@@ -43,6 +44,7 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     workspace = here()
     host = Host(default_store(os.environ), Console(), os.environ)
     (chosen,) = workspace.cells((cell,))
+    _require_gpus(gpus, host)
     prepared = pipeline.prepare(workspace, chosen, host)
     if stand_in:
         prepared = pipeline.on_stand_in(prepared, host)
@@ -77,6 +79,26 @@ def command(cell: str, stand_in: bool, gpus: str, as_json: bool) -> int:
     return report.exit_code
 
 
+def _require_gpus(gpus: str, host: Host) -> None:
+    """Refuse GPUs that this host lacks, before anything is fetched or built.
+
+    Raises:
+        NotReadyError: it lacks one, or there is no engine.
+    """
+    from tfenv.build import ready_engine
+    from tfenv.given_gpus import given, names, there
+    from tfenv.verify_elsewhere import smi
+
+    named = gpus if gpus in ("auto", "all", "none") else given(gpus)
+    if not names(named):
+        return
+    endpoint = ready_engine(host.env).endpoint
+    if not endpoint or endpoint.startswith(
+        "unix://"
+    ):  # one elsewhere has others, and says itself what it lacks
+        there(named, smi)
+
+
 def _not_locked(inputs: Inputs) -> str:
     if inputs.stand_in:
         return f"on a STAND-IN for {inputs.stand_in}"
@@ -90,12 +112,12 @@ def _make(workspace: Workspace, inputs: Inputs, host: Host) -> tuple[Inputs, Ima
     from tfenv import pipeline
     from tfenv.fetch import MissingInputs
 
+    if recorded := pipeline.recorded_image(workspace, inputs, host):
+        host.console.note(f"{inputs.cell.name}: the engine has the image of the recorded digest: it is taken")
+        return inputs, recorded, "identical"
     try:
         made = pipeline.make(workspace, inputs, host)
     except MissingInputs as gone:
-        if recorded := pipeline.recorded_image(workspace, inputs, host):
-            host.console.warn(f"{gone.message}\nthe engine still has the recorded image: it is taken")
-            return inputs, recorded, "identical"
         if gone.wheels:
             raise
         host.console.warn(f"{gone.message}\ngoing on with today's versions: this is {NOT_LOCKED}")

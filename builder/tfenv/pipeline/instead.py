@@ -10,6 +10,8 @@ from tfenv.errors import UsageError
 from tfenv.inputs import Inputs, unlocked
 from tfenv.model import Environment
 
+from .locks import keep_lock
+
 if TYPE_CHECKING:
     from tfenv.build import Host
     from tfenv.images import Image
@@ -70,11 +72,13 @@ def on_stand_in(inputs: Inputs, host: Host) -> Inputs:
 
 
 def recorded_image(workspace: Workspace, inputs: Inputs, host: Host) -> Image | None:
-    """The image of these very inputs that the engine still has, though it could not be built any more."""
+    """The image of the digest that is recorded for these very inputs, where the engine has it."""
     recorded = digest.read(workspace.folder(inputs.cell))
     if recorded is None or recorded.inputs != inputs.hash:
         return None
     try:
-        return images.find((recorded.manifest,), host.env)
+        found = images.find((recorded.manifest,), host.env)
     except UsageError:
         return None
+    keep_lock(inputs, host)
+    return found
