@@ -265,3 +265,13 @@ def test_an_xid_fails_with_its_meaning():
 def test_every_xid_has_a_remedy_also_an_unknown_one():
     assert all(row["meaning"] and row["remedy"] for row in factfiles.read("xids")["rows"])
     assert meaning(9999)[0] == "see NVIDIA's list of Xid errors"
+
+
+@pytest.mark.parametrize(
+    ("tail", "remedy"),
+    [("NCCL WARN", "the last that it printed is the evidence"), ("", "look at its stderr; run it again")],
+)
+def test_what_broke_off_points_at_what_there_is(tail: str, remedy: str) -> None:
+    checks = judge(replace(GOOD, why="it was broken off", tail=tail)).checks
+    (found,) = (check.findings[0] for check in checks if check.name == "products")
+    assert (found.evidence, found.remedy) == (tail, remedy)

@@ -113,11 +113,18 @@ def test_lines_that_break_off_are_no_pass() -> None:
     assert "--kit" in remedy and "docker" not in remedy
 
 
-def test_two_runs_in_a_file_are_no_pass() -> None:
+def test_two_runs_in_a_file_prove_nothing() -> None:
     cut = "\n".join(lines().splitlines()[:4])
-    for text in (lines() + "\n" + lines(), cut + "\n" + lines(), lines(status="fail") + "\n" + lines()):
-        message, remedy = broke_off(text)
-        assert message == "the file holds more than one run of the suite" and "a file of its own" in remedy
+    end = lines().splitlines()[-1]
+    for text in (
+        f"{lines()}\n{lines()}",
+        f"{cut}\n{lines()}",
+        f"{lines(status='fail')}\n{lines()}",
+        f"{lines()}\n{end}",
+    ):
+        with pytest.raises(UsageError, match="L holds more than one run") as caught:
+            made(text)
+        assert "a file of its own" in caught.value.remedy
 
 
 def test_without_a_gpu_there_nothing_is_verified() -> None:
@@ -165,7 +172,8 @@ def test_lines_of_another_image_are_refused(cell: str) -> None:
 def test_lines_of_another_suite_or_image_are_not_hidden_behind_good_ones() -> None:
     first = "\n".join(lines().splitlines()[:-1])
     for other in (lines(code=b"another"), lines(cell="other"), lines()):
-        assert made(f"{first}\n{other}").verdict == "fail"
+        with pytest.raises(UsageError, match="more than one run"):
+            made(f"{first}\n{other}")
 
 
 def workers(first: str, *others: str) -> tuple[str, str]:

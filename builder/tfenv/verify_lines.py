@@ -75,8 +75,8 @@ def from_lines(
         tell: gets what is to be said beside the verdict. now: Unix seconds.
 
     Raises:
-        UsageError: there is nothing to judge: it holds no line of the suite, or of another version of it,
-            whose verdict this one cannot judge, or another image's.
+        UsageError: there is nothing to judge: it holds no line of the suite, more than one run, or lines of
+            another version of it, whose verdict this one cannot judge, or another image's.
     """
     code = verify.pack() if packed is None else packed
     outcome, start = _outcome(printed, code, declared)
@@ -125,6 +125,8 @@ def _outcome(
         verify.take(outcome, line)
         start = start or _start(line)
     _require_start(printed.name, start, outcome)
+    if max(outcome.starts, outcome.ends) > 1:
+        raise UsageError(f"{printed.name} holds more than one run of the suite", remedy=verify.AGAIN)
     if start.get("suite_sha256") != hashlib.sha256(code).hexdigest():
         raise UsageError(
             f"{printed.name}: these lines are of another version of the verification suite",

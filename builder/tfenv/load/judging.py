@@ -72,7 +72,8 @@ def _products(run: Stress) -> Check:
     """Every product is, bit for bit, the first of the same inputs on its GPU."""
     found = []
     if run.why:
-        found.append(_error(run.why, "the last that it printed is the evidence", run.tail))
+        last = "the last that it printed is the evidence" if run.tail else "look at its stderr; run it again"
+        found.append(_error(run.why, last, run.tail))
     elif not run.devices:
         return Check(name="products", status="not-run", reason="nobody says on which GPUs")
     elif run.seconds < run.minutes * 60:

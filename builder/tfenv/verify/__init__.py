@@ -8,7 +8,7 @@ from .declaration import CUDA_FOLDERS, FOREIGN, declared_for
 from .engine import expecting, on_engine
 from .host import host_facts
 from .image import verify_image
-from .judging import NO_GPU, STATUS, judge
+from .judging import AGAIN, NO_GPU, STATUS, judge
 from .kit import kit_commands, write_kit
 from .plan import Plan, plan_of
 from .protocol import Outcome, take
@@ -18,6 +18,7 @@ from .told import driver_version, told_host
 from .workers import WORKERS, in_network, joined, on_loopback
 
 __all__ = [
+    "AGAIN",
     "CUDA_FOLDERS",
     "FOLDER",
     "FOREIGN",
