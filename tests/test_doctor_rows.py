@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from doctor_fakes import conditions, host
 from tfenv.compat import known
 from tfenv.compat.subject import Known
 from tfenv.doctor.asking import ask
-from tfenv.doctor.collecting import look, tried
+from tfenv.doctor.collecting import look, told_of_try, tried
 from tfenv.doctor.evidence import Evidence, Ran
 from tfenv.doctor.judging import judge
 from tfenv.doctor.reading import values
@@ -186,6 +188,30 @@ def test_nothing_is_tried_unless_it_is_asked_for() -> None:
     sources, _ = fake({"/usr/bin/docker image ls": Ran(0, "debian:12")})
     assert TRY not in look(sources, None).commands
     assert TRY in look(sources, None, try_gpus=True).commands
+
+
+def test_what_came_of_a_try_is_said_also_where_nothing_was_run() -> None:
+    def told(ran: Ran) -> str:
+        return told_of_try(replace(Evidence(), commands={TRY: ran}))
+
+    assert told(Ran(0)) == "--try: a container with --gpus all runs"
+    assert told(Ran(125, err="could not select device driver")).endswith(
+        "does not run: could not select device driver"
+    )
+    assert told(Ran(skipped="there is no GPU")) == "--try: nothing was run: there is no GPU"
+    assert told(Ran()) == "--try: nothing was run: there is no Docker client"
+
+
+@pytest.mark.parametrize(("found", "skipped"), [(("no-gpu",), True), (("no-docker",), False), ((), False)])
+def test_without_a_gpu_nothing_is_tried(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...], skipped: bool
+) -> None:
+    sources, ran = fake({"/usr/bin/docker image ls": Ran(0, "debian:12\n"), "/usr/bin/docker run": Ran(0)})
+    judged = SimpleNamespace(found=[SimpleNamespace(id=name) for name in found])
+    monkeypatch.setattr("tfenv.doctor.collecting.judge", lambda _values: judged)
+    tried_ = look(sources, None, try_gpus=True).commands[TRY]
+    assert (tried_.skipped == "there is no GPU") is skipped
+    assert any("--gpus" in argv for argv in ran) is not skipped
 
 
 def test_the_network_is_asked_only_if_wanted() -> None:

@@ -69,6 +69,10 @@ def command(
         return doctor_in(inside, deep=deep, as_json=as_json, console=console)
     chosen = _cell(cell, console) if cell else None
     evidence = _evidence(replay, try_gpus=try_gpus, offline=offline)
+    if try_gpus:
+        from tfenv.doctor.collecting import told_of_try
+
+        console.note(told_of_try(evidence))
     if record:
         _record(evidence, record, console)
     from tfenv.doctor.judging import judge

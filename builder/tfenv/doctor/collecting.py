@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from .evidence import Evidence, Ran
+from .judging import judge
 from .looking import collect, docker_clients
+from .reading import values
 from .reading.toolkit import TRY
+from .reading.words import one_line
 from .sources import Sources
 
 _TRY_LIMIT = 30.0
+_NO_GPU = ("no-gpu", "no-gpu-in-wsl")
 
 
 def look(
@@ -21,7 +25,8 @@ def look(
 
     Args:
         ask: asks the network; None leaves it alone.
-        try_gpus: run ``true`` in an image that the engine has, with all GPUs. None is ever pulled.
+        try_gpus: run ``true`` in an image that the engine has, with all GPUs; not without a GPU. No image is
+            ever pulled.
     """
     network: dict[str, str] = {}
 
@@ -33,9 +38,24 @@ def look(
     thread.start()
     evidence = collect(sources)
     if try_gpus:
-        evidence = replace(evidence, commands={**evidence.commands, TRY: tried(sources)})
+        ran = Ran(skipped="there is no GPU") if _without_gpu(evidence) else tried(sources)
+        evidence = replace(evidence, commands={**evidence.commands, TRY: ran})
     thread.join(5)
     return replace(evidence, network=dict(network))
+
+
+def told_of_try(evidence: Evidence) -> str:
+    """What came of trying, in words."""
+    ran = evidence.command(TRY)
+    if ran.skipped or not ran.there:
+        return f"--try: nothing was run: {ran.skipped or 'there is no Docker client'}"
+    if ran.ok:
+        return "--try: a container with --gpus all runs"
+    return f"--try: a container with --gpus all does not run: {one_line(ran.said, 240)}"
+
+
+def _without_gpu(evidence: Evidence) -> bool:
+    return any(one.id in _NO_GPU for one in judge(values(evidence)).found)
 
 
 def tried(sources: Sources) -> Ran:
