@@ -45,6 +45,8 @@ EXAMPLES: dict[str, tuple[list[Query], list[Query]]] = {
             Q(tensorflow="2.19.1", platform="linux/amd64"),
             Q(tensorflow="2.19.1"),
             Q(tensorflow="2.21", gpus=("RTX 5090",), driver="580"),
+            Q(gpus=("GH200",), base="nvcr.io/nvidia/tensorflow:25.02-tf2-py3"),
+            Q(platform="linux/arm64", base="nvcr.io/nvidia/tensorflow:25.02-tf2-py3"),
             *(
                 Q(gpus=(name,))
                 for name in ("H100", "NVIDIA H200", "B200", "B300", "sm_90", "10.0", "GT 1030")

@@ -115,7 +115,12 @@ def python_ended(of: Subject) -> Iterator[Finding]:
 
 
 def aarch64(of: Subject) -> Iterator[Finding]:
-    """The wheels for aarch64 have no CUDA. A GPU that is made with an Arm CPU means them, too."""
+    """The wheels for aarch64 have no CUDA. A GPU that is made with an Arm CPU means them, too.
+
+    NVIDIA's own image of TensorFlow has another build.
+    """
+    if of.image and of.image.repository == "nvidia/tensorflow":
+        return
     in_arm = of.gpu is not None and of.gpu.host in _ARM
     if of.query.platform.lower() not in _ARM and not in_arm:
         return
