@@ -186,3 +186,19 @@ def test_what_a_shell_substitutes(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_folder_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", str(tmp_path)]) == 2
     assert "a file that is there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("gpu", "code"), [("NVIDIA GH200 480GB", "aarch64-wheel-no-cuda"), ("NVIDIA H200", "jit-at-first-use")]
+)
+@pytest.mark.parametrize("found", [False, True])
+def test_a_gpu_of_an_arm_host_that_tensorflow_has_found_is_another_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gpu: str, code: str, found: bool
+) -> None:
+    seen = f"Created device /GPU:0 -> device: 0, name: {gpu}, pci bus id: 1, compute capability: 9.0\n"
+    listed = f"GPU 0: {gpu} (UUID: GPU-12)\nstrange\n"
+    pipe(monkeypatch, f"Collecting tensorflow==2.17.0\n{seen if found else listed}".encode())
+    run(["explain", "-", "--json"])
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    codes = [one["code"] for one in facts["findings"]] if facts else []
+    assert (code in codes) is not (found and "GH200" in gpu)

@@ -118,6 +118,11 @@ def _by_facts(found: Diagnosis) -> Verdict | None:
     driver = values.get("driver", "")
     if not gpu and not driver:
         return None
+    known_gpu = gpus.find(gpu) if gpu else None
+    if known_gpu and known_gpu.host and "compute_capability" in values:
+        return (
+            None  # TensorFlow has found it: a build of its own, of which the facts of the wheels say nothing
+        )
     query = Query(tensorflow=values["tensorflow"], gpus=(gpu,) if gpu else (), driver=driver)
     verdict = judge(query, known())
     kept = tuple(one for one in verdict.findings if one.severity in ("refuse", "limit"))
