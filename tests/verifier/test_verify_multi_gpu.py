@@ -153,6 +153,8 @@ def test_a_default_that_is_well_below_the_fastest_is_named() -> None:
     assert slow["message"].endswith("; what MirroredStrategy takes by itself has 2% of the fastest")
     assert slow["remedy"] == "tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.NcclAllReduce())"
     assert slow["evidence"].startswith("NVLink links: the fastest, NcclAllReduce, has at least 30 GB/s")
+    measured = bandwidth_of(copy=31.8, one=29.6, nccl=33.6, default=19.9)
+    assert "has 59% of the fastest" in measured["message"] and "NcclAllReduce" in measured["remedy"]
     assert bandwidth_of(copy=4.0, nccl=200.0, default=190.0)["remedy"] == ""
     assert bandwidth_of(copy=150.0, nccl=200.0)["remedy"] == "", "the default was not tried"
     both = bandwidth_of(copy=8.0, default=2.0)["remedy"]

@@ -93,7 +93,7 @@ def test_all_kinds_that_work_pass_and_the_speed_is_said() -> None:
     assert report.findings[0]["remedy"] == ""
 
 
-@pytest.mark.parametrize(("speed", "named"), [(0.4, True), (0.6, False)])
+@pytest.mark.parametrize(("speed", "named"), [(0.4, True), (0.7, True), (0.8, False)])
 def test_a_default_that_is_well_below_the_fastest_is_named(speed: float, named: bool) -> None:
     auto = [right(gigabytes_per_second=speed), right(gigabytes_per_second=speed)]
     (found,) = all_of({RING: GOOD, NCCL: auto, AUTO: auto}, Declared()).findings

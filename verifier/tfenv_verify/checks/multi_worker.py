@@ -27,7 +27,7 @@ ANSWER_SECONDS = 30.0  # more than its limit that a worker has to say that it wa
 MOST_SECONDS = MEET_SECONDS + FIRST_SECONDS + 2 * SECONDS + 3 * ANSWER_SECONDS + 30.0
 PORTS = 8  # that each worker needs, from the one that is named on
 _TOLERANCE = 1e-5
-_WELL_BELOW = 0.5  # of the fastest: another kind is worth to be named
+_WELL_BELOW = 0.75  # of the fastest: another kind is worth to be named
 _LOOK = "look at the last lines of each worker, in the evidence, and at the network between them"
 
 
