@@ -110,7 +110,7 @@ def test_without_the_engine_what_is_committed_is_taken_and_that_is_said(
     capsys.readouterr()
     assert cli.run(["verify", ALIAS, "--kit", str(tmp_path / "kit")]) == 0
     out, err = capsys.readouterr()
-    assert f"tfenv verify {CELL} --lines" in out
+    assert f"tfenv verify {CELL} --suite full" in out and "--lines" in out
     assert f"what is taken is what is committed for {CELL}" in err
 
 
