@@ -21,7 +21,7 @@ from matrices import load
 from pydantic import TypeAdapter, ValidationError
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-from tfenv import lockfile, render, resources, schema
+from tfenv import lockfile, patterns, render, resources, schema
 from tfenv.errors import DriftError, UsageError
 from tfenv.matrix import load_matrix
 from tfenv.model import BaseKind, Cell, Link, Lock, Rule, Wheel
@@ -332,9 +332,9 @@ def words(alphabet: str, size: int = 12) -> st.SearchStrategy[str]:
 
 
 ODD = "aZ0.-_+*?/ '\";:&|<>(){}[]#$`\\=,~!%^@\n"
-GLOBS = admitted(Annotated[str, schema._text(schema._GLOB)], words("aZ0._-+*?/") | words(ODD))
-GLOBS = GLOBS | admitted(Annotated[str, schema._text(schema._GLOB)], words("aZ0.*/").map("nvidia/".__add__))
-NAMES = admitted(Annotated[str, schema._text(schema._WHEEL)], words("az0-"))
+GLOBS = admitted(Annotated[str, schema._text(patterns.GLOB)], words("aZ0._-+*?/") | words(ODD))
+GLOBS = GLOBS | admitted(Annotated[str, schema._text(patterns.GLOB)], words("aZ0.*/").map("nvidia/".__add__))
+NAMES = admitted(Annotated[str, schema._text(patterns.WHEEL)], words("az0-"))
 REASONS = admitted(schema.Reason, st.text(min_size=10, max_size=60) | st.text(ODD, min_size=10, max_size=40))
 RULES = st.lists(st.builds(lambda what, why: Rule(what=what, why=why), GLOBS, REASONS), max_size=3).map(tuple)
 WHEELS = st.lists(st.builds(lambda what, why: Rule(what=what, why=why), NAMES, REASONS), max_size=3).map(
