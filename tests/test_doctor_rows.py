@@ -22,7 +22,7 @@ from tfenv.doctor.rows import Row, Rows, day, grouped, question, rows
 from tfenv.doctor.sources import Sources
 from tfenv.doctor.telling import summary, text
 from tfenv.matrix import load_matrix
-from tfenv.model import Matrix
+from tfenv.model import Cell, Matrix
 from tfenv.resources import checkout_matrix
 
 
@@ -115,6 +115,33 @@ def test_the_text_names_the_best_choice_and_what_limits() -> None:
     evidence = host("server")
     said = text(judge(values(evidence)), of(evidence))
     assert "best choice: 2.18" in said and "13.5 s" in said and said.endswith("ready")
+
+
+def test_the_best_choice_is_a_verified_one_of_those_that_run_alike() -> None:
+    evidence = host("server")
+    seen = values(evidence)
+    plain = rows(seen, matrix(), world())
+    best = next(row for row in plain.rows if row.tag == plain.best)
+    other = next(
+        cell
+        for cell in matrix().cells
+        if cell.row.tensorflow == best.tensorflow
+        and cell.name != best.cell
+        and f"-{cell.cuda_set.name}-" in best.cell
+    )
+    asked: set[frozenset[str]] = set()
+
+    def verified_on(cell: Cell, capabilities: frozenset[str]) -> str:
+        asked.add(capabilities)
+        return "an H200" if cell.name == other.name else ""
+
+    found = rows(seen, matrix(), world(), verified_on)
+    chosen = next(row for row in found.rows if row.tag == found.best)
+    assert (chosen.cell, chosen.verified, best.verified) == (other.name, "an H200", "")
+    assert asked and all(asked)
+    assert [row.state for row in found.rows] == [row.state for row in plain.rows]
+    assert "verified on an H200: tfenv up" in text(judge(seen), found)
+    assert "verified on" not in text(judge(seen), plain)
 
 
 def test_the_text_in_ascii() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tfenv.doctor.evidence import Evidence
     from tfenv.doctor.judging import Verdict
     from tfenv.model import Cell, Matrix
+    from tfenv.workspace import Workspace
 
 
 @click.command("doctor")
@@ -134,13 +135,15 @@ def _record(evidence: Evidence, record: Path, console: Console) -> None:
     console.note(f"written to {record}: look through it before you give it away")
 
 
-def _matrix(console: Console) -> Matrix | None:
+def _cells_of(console: Console) -> tuple[Workspace, Matrix] | None:
+    """The workspace of this folder and its matrix; None where that cannot be read."""
     from tfenv.doctor.reading_only import matrix_of
     from tfenv.errors import UsageError
     from tfenv.workspace import here_or_checkout
 
     try:
-        return matrix_of(here_or_checkout(console.note))
+        workspace = here_or_checkout(console.note)
+        return workspace, matrix_of(workspace)
     except UsageError as error:
         console.note(f"no cells are judged: {error.message}")
         return None
@@ -154,10 +157,12 @@ def _tell(seen: dict[str, str], verdict: Verdict, recorded: str, console: Consol
 
     found = Rows()
     # Without a GPU there is nothing to ask, and the matrix takes its time to be read.
-    if question(seen)[0] and (matrix := _matrix(console)):
+    if question(seen)[0] and (there := _cells_of(console)):
         from tfenv.compat.table import known
+        from tfenv.proven import verified_on
 
-        found = rows(seen, matrix, known(day(recorded)))
+        workspace, matrix = there
+        found = rows(seen, matrix, known(day(recorded)), verified_on(workspace))
     data: dict[str, Any] = {**verdict.as_dict(), "code": verdict.code, "values": seen, "rows": asdict(found)}
     emit(data, as_json=as_json, text=text(verdict, found, why_no_rows=_why_no_rows(seen), fancy=_fancy()))
     return verdict.code
@@ -167,10 +172,10 @@ def _cell(name: str, console: Console) -> Cell:
     from tfenv.cells import resolve
     from tfenv.errors import UsageError
 
-    if (matrix := _matrix(console)) is None:
+    if (there := _cells_of(console)) is None:
         remedy = "change to a folder that has one"
         raise UsageError(f"{name} cannot be judged without a matrix.yaml", remedy=remedy)
-    return resolve(matrix, name)
+    return resolve(there[1], name)
 
 
 def _tell_cell(cell: Cell, seen: dict[str, str], verdict: Verdict, recorded: str, *, as_json: bool) -> int:

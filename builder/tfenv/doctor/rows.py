@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tfenv.compat.model import Query, Verdict
     from tfenv.compat.subject import Known
     from tfenv.model import Cell, Matrix
+    from tfenv.proven import VerifiedOn
 
 State = Literal["runs", "limit", "refused", "unknown"]
 
@@ -24,6 +25,7 @@ class Row:
     Args:
         cell: the best cell of it; tag: its shortest name.
         codes: of what limits or refuses it; why: the same in sentences; remedies: what to do.
+        verified: where it passed on such a GPU; empty if nobody has tried.
     """
 
     tensorflow: str
@@ -33,6 +35,7 @@ class Row:
     codes: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    verified: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +82,14 @@ def day(recorded: str) -> date | None:
         return None
 
 
-def rows(values: Mapping[str, str], matrix: Matrix, known: Known) -> Rows:
-    """Every release of the matrix on this host; none where no GPU is known, or no image can run."""
+def rows(
+    values: Mapping[str, str], matrix: Matrix, known: Known, verified_on: VerifiedOn | None = None
+) -> Rows:
+    """Every release of the matrix on this host; none where no GPU is known, or no image can run.
+
+    Args:
+        verified_on: tells where a cell was verified; None where nobody can tell.
+    """
     from tfenv.tags import all_aliases
 
     asked, driver = question(values)
@@ -88,7 +97,7 @@ def rows(values: Mapping[str, str], matrix: Matrix, known: Known) -> Rows:
         return Rows()
     names = all_aliases(matrix)
     found = [
-        _row(cells, asked, driver, known, names)
+        _row(cells, asked, driver, known, names, verified_on)
         for cells in sorted(
             _by_release(matrix), key=lambda cells: order(cells[0].row.tensorflow), reverse=True
         )
@@ -112,17 +121,29 @@ def _by_release(matrix: Matrix) -> Iterable[list[Cell]]:
 
 
 def _row(
-    cells: list[Cell], gpus: tuple[str, ...], driver: str, known: Known, names: Mapping[str, tuple[str, ...]]
+    cells: list[Cell],
+    gpus: tuple[str, ...],
+    driver: str,
+    known: Known,
+    names: Mapping[str, tuple[str, ...]],
+    verified_on: VerifiedOn | None,
 ) -> Row:
-    """The best cell of a release: of those that run the default one; what they have in libraries decides."""
+    """The best cell of a release: of those that run one that was verified, else the default one.
+
+    What they have in libraries decides whether they do.
+    """
     gravity = ("runs", "limit", "unknown", "refused")
     tried: dict[str, tuple[Cell, Verdict]] = {}
-    for cell in sorted(
-        cells, key=lambda c: (c.base.name != c.row.default_base, c.python != c.row.default_python)
-    ):
+    cells = sorted(cells, key=lambda c: (c.base.name != c.row.default_base, c.python != c.row.default_python))
+    for cell in cells:
         if cell.cuda_set.name not in tried:
             tried[cell.cuda_set.name] = (cell, _judged(cell, gpus, driver, known))
     cell, verdict = min(tried.values(), key=lambda pair: gravity.index(pair[1].outcome))
+    where = ""
+    if verified_on and verdict.outcome in ("runs", "limit"):
+        alike = [one for one in cells if one.cuda_set.name == cell.cuda_set.name]
+        told = ((one, verified_on(one, _capabilities(gpus))) for one in alike)
+        cell, where = next(((one, on) for one, on in told if on), (cell, ""))
     wanted = {"limit": ("limit",), "refused": ("refuse",), "unknown": ("unknown",), "runs": ()}[
         verdict.outcome
     ]
@@ -135,7 +156,14 @@ def _row(
         codes=_unique(finding.code for finding in deciding),
         why=_unique(finding.message for finding in deciding),
         remedies=_unique(finding.remedy for finding in deciding if finding.remedy),
+        verified=where,
     )
+
+
+def _capabilities(names: tuple[str, ...]) -> frozenset[str]:
+    from tfenv.gpus import find
+
+    return frozenset(gpu.capability for name in names if (gpu := find(name)))
 
 
 def _judged(cell: Cell, gpus: tuple[str, ...], driver: str, known: Known) -> Verdict:

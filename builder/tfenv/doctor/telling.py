@@ -122,7 +122,8 @@ def _rows(rows: Rows, marks: dict[str, str]) -> Iterator[str]:
         how = (
             "that runs whole" if best.state == "runs" else f"with the fewest limits ({', '.join(best.codes)})"
         )
-        yield f"  best choice: {rows.best}, the newest release {how}: tfenv up {rows.best}"
+        verified = f", verified on {best.verified}" if best.verified else ""
+        yield f"  best choice: {rows.best}, the newest release {how}{verified}: tfenv up {rows.best}"
     else:
         yield "  none runs: a newer driver, or another GPU, is needed; tfenv explain --gpu NAME says which"
     if rows.needed:
