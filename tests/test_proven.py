@@ -120,3 +120,27 @@ def test_explain_takes_the_verified_one_of_equal_cells(
     capsys.readouterr()
     cli.run(["explain", "--gpu", "H200"])
     assert "verified on NVIDIA H200, driver 580.159.04, 2026-11-30" in capsys.readouterr().out
+
+
+def test_explain_of_a_cell_says_where_it_was_verified_or_which_other_one_was(
+    team: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = small.CELL.split("-")[0]
+
+    def told(name: str, *more: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert cli.run(["explain", name, *more, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return found["verified"], (found["instead"] or {"cell": ""})["cell"]
+
+    assert told(release, "--gpu", "H200") == ("", "")
+    reported(team, SECOND)
+    assert told(release, "--gpu", "H200") == ("", SECOND)
+    assert told(SECOND, "--gpu", "H200") == ("NVIDIA H200, driver 580.159.04, 2026-11-30", "")
+    assert told(release) == told(release, "--gpu", "A100") == ("", "")
+    capsys.readouterr()
+    cli.run(["explain", release, "--gpu", "H200"])
+    said = capsys.readouterr().out
+    assert "another cell of this release was verified" in said and f"({SECOND})\n    on NVIDIA H200" in said
+    reported(team, SECOND, verdict="fail", checks=(Check(name="gpu", status="fail"),), started=1796044022356)
+    assert told(release, "--gpu", "H200") == ("", "")

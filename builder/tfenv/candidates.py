@@ -53,7 +53,7 @@ def running(
 
     names = all_aliases(matrix)
     found: dict[str, Choice] = {}
-    capabilities = frozenset(gpu.capability for name in query.gpus if (gpu := gpus.find(name)))
+    capabilities = _capabilities(query)
     for cell in sorted(matrix.cells, key=_rank, reverse=True):
         release = cell.row.tensorflow
         if not _fits(replace(query, tensorflow=release), cell):
@@ -69,6 +69,23 @@ def running(
             if first is None or first.limits == told:
                 found[release] = Choice(cell=cell.name, tag=tag, limits=told, verified=where)
     return tuple(found.values())
+
+
+def tried(
+    cell: Cell, query: Query, matrix: Matrix, known: Known, verified_on: VerifiedOn
+) -> tuple[str, Choice | None]:
+    """Where a cell passed on such GPUs as a question names; else one of its release that did."""
+    from tfenv.tags import all_aliases
+
+    capabilities = _capabilities(query)
+    if where := verified_on(cell, capabilities):
+        return where, None
+    of_release = [one for one in matrix.cells if one.row.tensorflow == cell.row.tensorflow]
+    for one in sorted(of_release, key=_rank, reverse=True):
+        if (where := verified_on(one, capabilities)) and _runs(one, query, known):
+            tag = min(all_aliases(matrix)[one.name], key=len)
+            return "", Choice(cell=one.name, tag=tag, verified=where)
+    return "", None
 
 
 def nearest(
@@ -145,6 +162,10 @@ def _question(cell: Cell, query: Query) -> Query:
         by_tfenv=True,
         allow_prerelease=True,
     )
+
+
+def _capabilities(query: Query) -> frozenset[str]:
+    return frozenset(gpu.capability for name in query.gpus if (gpu := gpus.find(name)))
 
 
 def _number(python: str) -> int:

@@ -30,6 +30,8 @@ class Answer:
         nearest: the names of cells that exist and come nearest.
         other_driver: the nearest cells run with another driver only than the one that was named.
         choices: where no release was named: the best cell of each release that runs, newest first.
+        verified: where the cell that is meant passed on such a GPU; empty if nobody has tried.
+        instead: another cell of the same release that did, where that one is not known to.
         again: the command that tells more of the first one that has a limit.
     """
 
@@ -39,6 +41,8 @@ class Answer:
     nearest: tuple[str, ...] = ()
     other_driver: bool = False
     choices: tuple[Choice, ...] = ()
+    verified: str = ""
+    instead: Choice | None = None
     again: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def answer(
         verified_on: tells where a cell was verified; None where nobody can tell.
     """
     cell = candidates.meant(query, matrix) if matrix else None
-    if cell:
+    if matrix and cell:
         of_cell = replace(
             query,
             tensorflow=cell.row.tensorflow,
@@ -74,9 +78,12 @@ def answer(
         )
         verdict = judge(of_cell, known, also)
         told = Answer(asked=in_words(of_cell), verdict=verdict, cell=cell.name)
-        return (
-            told if verdict.outcome in ("runs", "limit") else _with_nearest(told, query, matrix, known, cell)
-        )
+        if verdict.outcome not in ("runs", "limit"):
+            return _with_nearest(told, query, matrix, known, cell)
+        if verified_on is None:
+            return told
+        verified, instead = candidates.tried(cell, query, matrix, known, verified_on)
+        return replace(told, verified=verified, instead=instead)
     if query.base and not query.tensorflow:
         query = replace(query, tensorflow=nvidia_images.parse(query.base).tensorflow)
     own = (*also, *_refusals(query, matrix)) if matrix else tuple(also)

@@ -109,11 +109,13 @@ def command(
     environment = _environment(name, matrix)
     base = _asked.query_of(environment.start.name if environment else name, asked, bool(sort), matrix)
     world = known()
+    # An environment says itself what was verified of it.
+    tells = verified_on(workspace) if workspace and not environment else None
     codes = []
     pasted = _pasted.is_text(asked_name) and sort == "dockerfile"
     for query, found in _asked.questions(base, sort, content):
         _asked.require_versions(query)
-        told = answer(query, world, matrix, found, verified_on(workspace) if workspace else None)
+        told = answer(query, world, matrix, found, tells)
         if sort == "dockerfile":
             told = _with_lines(told, content)
         if pasted and {one.code for one in told.verdict.findings} <= {"dockerfile-empty"}:
@@ -183,6 +185,12 @@ def _text(told: Answer, environment: str = "") -> str:
             lines.append(f"    -> {finding.remedy}")
         if finding.source:
             lines.append(f"    known from: {finding.source}")
+    if told.verified:
+        lines.append(f"  verified on {told.verified}")
+    if told.instead:
+        other = told.instead
+        lines.append(f"  another cell of this release was verified: {other.tag} ({other.cell})")
+        lines.append(f"    on {other.verified}")
     if told.nearest:
         which = "nearest cells, with another driver" if told.other_driver else "nearest cells"
         lines.append(f"  {which}: {', '.join(told.nearest)}")
