@@ -175,14 +175,29 @@ def test_what_was_to_see_those_gpus_does(tmp_path):
     assert write(same, tmp_path) == folder and read(folder) == same
 
 
-def test_what_could_not_be_verified_replaces_no_pass_but_any_other(tmp_path):
-    unsaid = replace(PASS, verdict="unverified", reason="stopped")
-    folder = write(FAILED, tmp_path)
-    assert write(unsaid, tmp_path) == folder and read(folder) == unsaid
-    assert write(PASS, tmp_path) == folder and read(folder) == PASS
+@pytest.mark.parametrize("said", [PASS, FAILED], ids=lambda said: said.verdict)
+def test_what_could_not_be_verified_replaces_nothing_that_was_found(tmp_path, said):
+    unsaid = replace(PASS, verdict="unverified", reason="stopped", started=PASS.started + 1)
+    folder = write(unsaid, tmp_path)
+    assert write(replace(unsaid, reason="again"), tmp_path) == folder and read(folder).reason == "again"
+    assert write(said, tmp_path) == folder and read(folder) == said
     beside = write(unsaid, tmp_path)
-    assert beside.name == f"{PASS.key}-unverified" and (read(folder), read(beside)) == (PASS, unsaid)
+    assert beside.name == f"{PASS.key}-unverified" and (read(folder), read(beside)) == (said, unsaid)
     assert write(FAILED, tmp_path) == folder and read(folder) == FAILED
+    assert write(PASS, tmp_path) == folder and read(folder) == PASS
+
+
+def test_what_was_run_before_replaces_nothing_that_was_found_since(tmp_path):
+    failed = replace(FAILED, started=PASS.started + 1)
+    folder = write(failed, tmp_path)
+    beside = write(PASS, tmp_path)
+    assert beside.name == f"{PASS.key}-earlier" and (read(folder), read(beside)) == (failed, PASS)
+    assert write(replace(PASS, started=failed.started), tmp_path) == folder, "of the same moment"
+
+
+def test_what_is_dated_in_the_future_is_replaced(tmp_path):
+    folder = write(replace(PASS, started=PASS.started + 10_000), tmp_path)
+    assert write(FAILED, tmp_path, now=lambda: PASS.started / 1000) == folder and read(folder) == FAILED
 
 
 NUMA = (

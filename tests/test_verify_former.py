@@ -61,20 +61,26 @@ def test_nothing_but_a_pass_on_a_gpu_holds_again(tmp_path: Path, changes: dict[s
 
 def test_after_a_failure_no_older_pass_holds(tmp_path: Path) -> None:
     report.write(PASS, tmp_path / "committed")
-    folders = [tmp_path / "committed", tmp_path / "mine"]
+    folders = [tmp_path / "committed", tmp_path / "mine", tmp_path / "others"]
     of: dict[str, Any] = {"digest": DIGEST, "suite_hash": "cd" * 32, "gpus": ("H", "H"), "driver": "580"}
     assert former_pass(folders, **of)
     other = replace(PASS.host, kernel="2")
     failed = replace(PASS, verdict="fail", checks=(Check(name="a", status="fail"),), host=other)
-    report.write(replace(failed, started=2), tmp_path / "mine")
-    assert former_pass(folders, **of) is None
+    unsaid = replace(PASS, verdict="unverified", checks=(), host=other, started=9)
+    report.write(replace(failed, started=0), tmp_path / "others")
+    report.write(replace(failed, started=2, host=replace(other, gpus=("H",))), tmp_path / "others")
+    assert former_pass(folders, **of), "an older one, and one on another GPU"
+    report.write(replace(unsaid, host=replace(other, kernel="3")), tmp_path / "others")
+    assert former_pass(folders, **of)
     report.write(replace(failed, started=1), tmp_path / "mine")
     assert former_pass(folders, **of) is None, "of the same moment"
-    report.write(replace(failed, started=2, host=replace(other, gpus=("H",))), tmp_path / "mine")
-    report.write(replace(failed, started=0), tmp_path / "mine")
-    assert former_pass(folders, **of), "an older one, and one on another GPU"
-    unsaid = replace(PASS, verdict="unverified", checks=(), host=other, started=9)
+    report.write(replace(failed, started=2), tmp_path / "mine")
+    assert former_pass(folders, **of) is None
     report.write(unsaid, tmp_path / "mine")
+    assert former_pass(folders, **of) is None, "which what could not be verified does not undo"
+    report.write(replace(PASS, host=other, started=1), tmp_path / "mine")
+    assert former_pass(folders, **of) is None, "nor what was run before it"
+    report.write(replace(PASS, host=other, started=3), tmp_path / "mine")
     assert former_pass(folders, **of)
 
 

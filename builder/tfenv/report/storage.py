@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,16 +46,18 @@ def require_room(parent: Path) -> None:
         raise OSError(error.errno, error.strerror, str(parent)) from None  # not the name of that file
 
 
-def write(report: Report, parent: Path) -> Path:
+def write(report: Report, parent: Path, now: Callable[[], float] = time.time) -> Path:
     """Write all forms to ``parent/<key>/`` and return that folder.
+
+    Args:
+        now: Unix seconds.
 
     A former report of the same key is replaced: by all forms, or where one cannot be written by none. Who is
     killed in between leaves the new verdict, never the former one, and never two at once make a mixture.
-    Only what could not be verified now, and passed before, stands beside: in ``<key>-unverified/``.
+    Beside one that passed or failed stand what could not be verified now, in ``<key>-unverified/``, and what
+    was run before it, as by lines that are judged late, in ``<key>-earlier/``.
     """
-    folder = parent / report.key
-    if report.verdict == "unverified" and _passed(folder):
-        folder = parent / f"{report.key}-unverified"
+    folder = _place(report, parent, now())
     folder.mkdir(parents=True, exist_ok=True)
     texts = {name: form(report) for name, form in WRITERS.items()}
     with _held(folder) as alone:
@@ -72,11 +75,19 @@ def write(report: Report, parent: Path) -> Path:
     return folder
 
 
-def _passed(folder: Path) -> bool:
+def _place(report: Report, parent: Path, now: float) -> Path:
+    folder = parent / report.key
     try:
-        return read(folder).verdict == "pass"
+        former = read(folder)
     except IntegrityError:
-        return False
+        return folder
+    if former.verdict == "unverified":
+        return folder
+    if report.verdict == "unverified":
+        return parent / f"{report.key}-unverified"
+    # One that is dated in the future tells of no order.
+    late = report.started < former.started <= now * 1000
+    return parent / f"{report.key}-earlier" if late else folder
 
 
 @contextmanager
