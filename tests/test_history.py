@@ -222,6 +222,23 @@ def test_one_that_was_to_see_other_gpus_tells_of_no_fault(expected: int | None, 
     assert [proof.verdict for proof in evidence.proofs(reports)] == [word]
 
 
+@pytest.mark.parametrize(
+    ("failed", "passed", "word"),
+    [
+        ("full", "smoke", "fail"),
+        ("full", "workers", "fail"),
+        ("smoke", "smoke", "pass"),
+        ("smoke", "full", "pass"),
+    ],
+)
+def test_a_lesser_suite_undoes_no_failure(failed: Any, passed: Any, word: str) -> None:
+    reports = [
+        replace(report(A, "fail", 1, "T4"), suite=failed),
+        replace(report(A, "pass", 2, "T4"), suite=passed),
+    ]
+    assert verdicts.verdict(reports) == word
+
+
 def test_reports_are_found_by_exactly_that_digest_and_damaged_ones_are_none(tmp_path: Path) -> None:
     from tfenv.report import write
 

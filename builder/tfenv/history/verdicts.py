@@ -17,11 +17,14 @@ def verdict(reports: Iterable[Report]) -> str:
     """The verdict of several reports on one digest: one host on which it failed is enough.
 
     Of each kind of host the newest counts that could be verified, if one could. One on a stand-in for the
-    base says nothing of the base itself, nor one that was to see another number of GPUs of the image.
+    base says nothing of the base itself, nor one that was to see another number of GPUs of the image. What
+    a suite found is not undone by another one but ``full``.
     """
     newest: dict[str, Report] = {}
     for of in sorted(reports, key=lambda of: (of.verdict != "unverified", of.started)):
-        if not (of.stand_in or of.other_gpus):
+        former = newest.get(of.host.key, of)
+        undone = former.verdict != "fail" or of.suite in (former.suite, "full")
+        if undone and not (of.stand_in or of.other_gpus):
             newest[of.host.key] = of
     found = {of.verdict for of in newest.values()}
     return next((word for word in ("fail", "pass", "unverified") if word in found), "")
