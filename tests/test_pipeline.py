@@ -194,6 +194,9 @@ def test_no_image_is_recorded_for_other_inputs_nor_where_the_engine_has_none(her
     assert pipeline.recorded_image(here.workspace, here.inputs, here.host) is None
     record(here)
     assert pipeline.recorded_image(here.workspace, other(here), here.host) is None
+    here.images.loaded.clear()
+    here.images.tags = {here.docker.manifest: OLD}
+    assert pipeline.recorded_image(here.workspace, here.inputs, here.host) is None, "another id"
     here.images.tags.clear()
     here.images.loaded.clear()
     assert pipeline.recorded_image(here.workspace, here.inputs, here.host) is None

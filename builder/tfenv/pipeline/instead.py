@@ -80,5 +80,7 @@ def recorded_image(workspace: Workspace, inputs: Inputs, host: Host) -> Image | 
         found = images.find((recorded.manifest,), host.env)
     except UsageError:
         return None
+    if found.id != recorded.manifest:  # what that engine calls an image is not its manifest's digest
+        return None
     keep_lock(inputs, host)
     return found
