@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from client import Image
@@ -52,17 +52,34 @@ def test_without_a_gpu_they_verify_nothing(image: Image, containers: Containers)
     assert leftovers(containers) == []
 
 
+class KilledAt:
+    """A running container that is killed once it has said ``word``."""
+
+    def __init__(self, running: Running, word: bytes) -> None:
+        self._running, self._word = running, word
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._running, name)
+
+    def output(self) -> Iterator[tuple[bytes, bytes]]:
+        said = b""
+        for out, err in self._running.output():
+            said += err
+            if self._word in said:
+                self._running.kill()
+            yield out, err
+
+
 def test_a_container_that_is_killed_is_named(
     image: Image, containers: Containers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = containers.container
 
     @contextmanager
-    def watched(self: Containers, spec: Spec) -> Iterator[Running]:
+    def watched(self: Containers, spec: Spec) -> Iterator[Any]:
         with started.__func__(self, spec) as running:  # type: ignore[attr-defined]
-            if "worker-1" in spec.aliases:
-                threading.Timer(3.0, running.kill).start()
-            yield running
+            # It says so before it imports TensorFlow: it has not trained by then.
+            yield KilledAt(running, b"multi_worker: RING") if "worker-1" in spec.aliases else running
 
     monkeypatch.setattr(Containers, "container", watched)
     report = workers(image, "--on-cpu", "1")
