@@ -9,6 +9,7 @@ from tfenv import gpus
 from tfenv.compat.model import Query
 from tfenv.compat.subject import Known
 from tfenv.compat.table import judge
+from tfenv.tags import all_aliases, rank
 from tfenv.versions import agrees, is_final, minor, order
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def meant(query: Query, matrix: Matrix) -> Cell | None:
     if query.cuda_source or query.python_source or query.extra or query.platform or not query.tensorflow:
         return None
     fitting = [cell for cell in matrix.cells if _fits(query, cell)]
-    return max(fitting, key=_rank) if fitting else None
+    return max(fitting, key=rank) if fitting else None
 
 
 def running(
@@ -49,12 +50,10 @@ def running(
     Args:
         verified_on: tells where a cell was verified; None where nobody can tell.
     """
-    from tfenv.tags import all_aliases
-
     names = all_aliases(matrix)
     found: dict[str, Choice] = {}
     capabilities = _capabilities(query)
-    for cell in sorted(matrix.cells, key=_rank, reverse=True):
+    for cell in sorted(matrix.cells, key=rank, reverse=True):
         release = cell.row.tensorflow
         if not _fits(replace(query, tensorflow=release), cell):
             continue
@@ -75,13 +74,11 @@ def tried(
     cell: Cell, query: Query, matrix: Matrix, known: Known, verified_on: VerifiedOn
 ) -> tuple[str, Choice | None]:
     """Where a cell passed on such GPUs as a question names; else one of its release that did."""
-    from tfenv.tags import all_aliases
-
     capabilities = _capabilities(query)
     if where := verified_on(cell, capabilities):
         return where, None
     of_release = [one for one in matrix.cells if one.row.tensorflow == cell.row.tensorflow]
-    for one in sorted(of_release, key=_rank, reverse=True):
+    for one in sorted(of_release, key=rank, reverse=True):
         if (where := verified_on(one, capabilities)) and _runs(one, query, known):
             tag = min(all_aliases(matrix)[one.name], key=len)
             return "", Choice(cell=one.name, tag=tag, verified=where)
@@ -108,7 +105,7 @@ def nearest(
 
     best: dict[tuple[str, str], Cell] = {}
     # Of equals the best first: sorting keeps their order.
-    for cell in sorted(sorted(matrix.cells, key=_rank, reverse=True), key=distance):
+    for cell in sorted(sorted(matrix.cells, key=rank, reverse=True), key=distance):
         best.setdefault((cell.row.tensorflow, cell.python), cell)
     named = []
     for cell in best.values():
@@ -135,16 +132,6 @@ def _fits(query: Query, cell: Cell) -> bool:
 def _is_release(asked: str, release: str) -> bool:
     """Whether a release is meant: by its full name, or a final one by its minor release."""
     return asked == release or (asked == minor(release) and is_final(release))
-
-
-def _rank(cell: Cell) -> Any:
-    row = cell.row
-    return (
-        order(row.tensorflow),
-        cell.base.name == row.default_base,
-        cell.python == row.default_python,
-        order(cell.python),
-    )
 
 
 def _runs(cell: Cell, query: Query, known: Known) -> bool:

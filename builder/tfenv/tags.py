@@ -40,7 +40,7 @@ def all_aliases(matrix: Matrix) -> dict[str, tuple[str, ...]]:
 def owners(matrix: Matrix) -> dict[str, Cell]:
     """Every name that a cell answers to, and that cell."""
     best: dict[str, Cell] = {}
-    for cell in sorted(matrix.cells, key=_rank):
+    for cell in sorted(matrix.cells, key=rank):
         best.update(dict.fromkeys(_names(cell), cell))
     best.update((cell.name, cell) for cell in matrix.cells)
     return best
@@ -62,8 +62,8 @@ def _names(cell: Cell) -> Iterator[str]:
         yield head + python + base
 
 
-def _rank(cell: Cell) -> Any:
-    """Orders cells from worst to best owner of an alias that fits several."""
+def rank(cell: Cell) -> Any:
+    """Orders cells from worst to best, of several that fit an alias or a question."""
     row = cell.row
     return (
         order(row.tensorflow),
